@@ -33,14 +33,12 @@ from benchmarks.waits import measure_waits
 from tartan.command_line.hydra_errors import run_command_line
 from tartan.command_line.output_file import output_file
 from tartan.command_line.quiet import quiet_libraries
-from tartan.configuration.folder import CONF
-from tartan.configuration.options import Count, Natural, Text
-from tartan.configuration.values import check
 from tartan.core.device import is_on_cuda
 from tartan.cpu.allocator import keep_freed_memory
 from tartan.errors import UserError
 from tartan.methods.precision import resolve_precision
 from tartan.run_folder.stop import stop
+from tartan.settings import CONF, Count, Natural, Text, check
 
 MINILM, ROBERTA = "minilm", "roberta_base_random"
 Section = Literal[

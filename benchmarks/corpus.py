@@ -22,12 +22,9 @@ from benchmarks.synthetic_articles import SyntheticArticles
 from tartan.command_line.hydra_errors import run_command_line
 from tartan.command_line.output_file import output_file
 from tartan.command_line.quiet import quiet_libraries
-from tartan.configuration.build import build
-from tartan.configuration.folder import CONF
-from tartan.configuration.options import Count
-from tartan.configuration.values import check
 from tartan.errors import UserError
 from tartan.run_folder.stop import stop
+from tartan.settings import CONF, Count, build, check
 
 
 @hydra.main(version_base="1.3", config_path=CONF, config_name="bench_corpus")

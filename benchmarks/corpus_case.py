@@ -13,10 +13,9 @@ from typing import Any
 from benchmarks.process_memory import peak_memory
 from benchmarks.row import Row
 from benchmarks.synthetic_articles import FIELD
-from tartan.configuration.build import build
-from tartan.configuration.quoting import quoted_path
 from tartan.data.corpus_manifest import read_corpus_folder
 from tartan.errors import UserError
+from tartan.settings import build, quoted
 
 MIB = 1 << 20
 
@@ -83,8 +82,8 @@ def measure_build(
     resumed = (corpus / "building").is_dir()
     began = time.perf_counter()
     process = subprocess.Popen(
-        [sys.executable, "-m", "tartan", "build-corpus", f"sources={quoted_path(articles)}",
-         f"output={quoted_path(corpus)}",
+        [sys.executable, "-m", "tartan", "build-corpus", f"sources={quoted(articles)}",
+         f"output={quoted(corpus)}",
          f"field_of_study=[{FIELD}]", f"executor.workers={workers}", *options],
         stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
     )  # fmt: skip

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from benchmarks.row import Row
-from tartan.configuration.quoting import quoted_path
 from tartan.errors import UserError
 from tartan.methods.fit import STEP_LOG
 from tartan.run_folder.result import read_result
+from tartan.settings import quoted
 
 TIMEOUT_S = 1800
 """Time after which a run of one step has failed [s]."""
@@ -61,7 +61,7 @@ def measure_starts(overrides: Sequence[str], folder: Path) -> list[StartUp]:
 
 def _measure(overrides: Sequence[str], folder: Path) -> tuple[float, float]:
     """Return the times to the first step and to the end of a run [s]."""
-    place = f"hydra.run.dir={quoted_path(folder)}"
+    place = f"hydra.run.dir={quoted(folder)}"
     command = [sys.executable, "-m", "tartan", "run", *overrides, "max_steps=1", place]
     began = time.time()
     try:

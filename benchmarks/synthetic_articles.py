@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from tartan.core.seeding import generator_for
-from tartan.files.durable import write_durably
+from tartan.files import write_durably
 
 FIELD = "Computer Science"
 _FIELDS: tuple[list[str], ...] = (

@@ -69,7 +69,7 @@ def _write(options: argparse.Namespace) -> int:
     from studies.part import all_parts
     from studies.row import read_rows
     from tartan.figures.style import save_svg
-    from tartan.files.durable import write_text_durably
+    from tartan.files import write_text_durably
 
     parts = all_parts()
     rows = {name: read_rows(options.results / f"{name}.csv") for name in parts}

@@ -13,12 +13,12 @@ from torch import Tensor
 
 from studies.part import TFIDF, Cell
 from studies.row import Row, digest_of
-from tartan.configuration.build import build
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.evaluation.tf_idf import best_tf_idf
 from tartan.experiment.baseline import evaluated
 from tartan.run_folder.stored import options_of
+from tartan.settings import build
 
 _CONF = Path(__file__).parents[1] / "conf"
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)

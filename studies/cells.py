@@ -10,13 +10,10 @@ from pathlib import Path
 from studies.part import SETFIT, TFIDF, Cell, Part, cells_of
 from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 from tartan.command_line.child import run_child
-from tartan.configuration.options import Count
-from tartan.configuration.quoting import quoted_path
-from tartan.configuration.values import check
 from tartan.errors import UserError
-from tartan.files.durable import write_text_durably
-from tartan.files.plain import read_json
+from tartan.files import read_json, write_text_durably
 from tartan.run_folder.name import RESULT
+from tartan.settings import Count, check, quoted
 
 
 def run_part(
@@ -116,7 +113,7 @@ def commit_of(folder: Path) -> str:
 
 def train(overrides: Sequence[str], folder: Path) -> int:
     """Run `python -m src.run` in a process of its own, and return its exit code (`run_child`)."""
-    place = f"hydra.run.dir={quoted_path(folder)}"
+    place = f"hydra.run.dir={quoted(folder)}"
     command = [sys.executable, "-m", "tartan", "run", *overrides, place]
     return run_child(command)
 

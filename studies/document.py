@@ -10,7 +10,7 @@ from studies.format import markdown_table, mean_of, mean_words, signed
 from studies.overview import overview_of
 from studies.part import Contrast, Part, Question, cells_of
 from studies.row import Row
-from tartan.files.escape import escape_markdown as escape
+from tartan.files import escape_markdown as escape
 from tartan.report.labels import metric_label, plural
 
 BASELINE = "finetune"

@@ -9,7 +9,7 @@ import pandas as pd
 
 from studies.estimate import LEAST_SEEDS, SeedMean
 from tartan.evaluation.statistics import Interval, permutation_test
-from tartan.files.escape import escape_markdown as escape
+from tartan.files import escape_markdown as escape
 from tartan.report.tables.table import p_words
 from tartan.report.text import markdown_of
 

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from tartan.compare.experiments import stage_options
 from tartan.errors import UserError
-from tartan.files.plain import read_yaml, violation
+from tartan.files import read_yaml, violation
 
 FOLDER = Path(__file__).parents[1] / "conf" / "study"
 TFIDF = "tfidf"

@@ -16,8 +16,7 @@ from pydantic import Field, FiniteFloat, ValidationError
 from studies.learning import learning_of
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
-from tartan.files.durable import write_durably
-from tartan.files.plain import Plain, read_bytes, read_json, violation
+from tartan.files import Plain, read_bytes, read_json, violation, write_durably
 from tartan.report.reading.run import read_run
 from tartan.run_folder.result import Result
 

@@ -14,9 +14,9 @@ from torch.utils.flop_counter import FlopCounterMode
 from studies.baseline import entries_of, texts_of
 from studies.part import SETFIT, Cell
 from studies.row import Row
-from tartan.configuration.build import build
 from tartan.encoders.packaged import PackagedEncoder
 from tartan.errors import UserError
+from tartan.settings import build
 
 
 def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.configuration.build import build
 from tartan.core.weighting.meta import Meta
 from tartan.core.weighting.static import Static
 from tartan.core.weighting.uniform import Uniform
@@ -23,6 +22,7 @@ from tartan.experiment.prepare import (
 )
 from tartan.methods.fit import build_trainer
 from tartan.methods.stage import Stage
+from tartan.settings import build
 from tartan.vision.task import OtherClasses
 from tests.in_process import CONF, STAGES, config_of
 

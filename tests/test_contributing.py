@@ -12,11 +12,11 @@ import torch
 import yaml
 from omegaconf import open_dict
 
-from tartan.configuration.build import build
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.experiment.run import run_experiment
 from tartan.methods import MTTartan
+from tartan.settings import build
 from tests.conftest import ROOT
 from tests.in_process import config_of, recorded_run, toy
 

@@ -34,7 +34,7 @@ from tartan.data.table.open import open_table
 from tartan.encoders.text_encoder import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
-from tartan.files.durable import note_checksum, write_durably
+from tartan.files import note_checksum, write_durably
 from tartan.methods.checkpoint_io import load_whole
 from tartan.predict.predict import Settings, predict_file
 from tartan.report.report import report_of

@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import f1_score
 from sklearn.pipeline import make_pipeline
 
-from tartan.configuration.build import build
+from tartan.settings import build
 from tests.in_process import config_of
 
 pytestmark = [pytest.mark.slow, pytest.mark.longest]

@@ -122,11 +122,11 @@ def test_a_filter_with_a_state_takes_each_file_alone(tmp_path):
 def test_a_filter_that_lacks_something_says_so_before_any_work(tmp_path, monkeypatch):
     write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
     chosen = filters("language=english", "language.english.model_url=/nowhere/lid.bin")
-    with pytest.raises(UserError, match=r"^english can.* be .*: .*(fasttext|lid\.bin)"):
+    with pytest.raises(UserError, match=r"^english: .*(fasttext|lid\.bin)"):
         built(tmp_path / "in", tmp_path / "out", filters=chosen)
     assert not list((tmp_path / "out").glob("building/sources-*"))
     wrong = {"own": {"_target_": "datatrove.pipeline.filters.LambdaFilter", "filter": 1}}
-    with pytest.raises(UserError, match=r"^there is no option own\.filter of datatrove"):
+    with pytest.raises(UserError, match=r"^own.*: .*filter"):
         built(tmp_path / "in", tmp_path / "other", filters=wrong)
 
 

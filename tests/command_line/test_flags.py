@@ -90,16 +90,3 @@ def test_every_long_flag_of_hydra_is_known():
     long = [f for action in parser._actions for f in action.option_strings if f.startswith("--")]
     assert len(long) > 10
     assert unknown_flag(long) is None
-
-
-@pytest.mark.parametrize(
-    ("flag", "option"), [("--experiment", "+experiment"), ("--batch-size=8", "batch_size")]
-)
-def test_an_option_given_as_a_flag_is_one_line(flag, option, monkeypatch, capsys):
-    monkeypatch.setattr(sys, "argv", ["run", flag, "custom_finetune"])
-    with pytest.raises(SystemExit, match="1"):
-        run_command_line(lambda: pytest.fail("it went on"))
-    assert capsys.readouterr().err == (
-        f"error: there is no flag {flag.partition('=')[0]}; options are written NAME=VALUE, "
-        f"without dashes: {option}=VALUE\n"
-    )

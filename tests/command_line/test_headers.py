@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.command_line.test_hydra_errors import LACKS
+from tartan.command_line.package_header import HEADER
+
+LACKS = f"lacks {HEADER}"
 
 FILES = {
     "search": "defaults:\n  - base\nhydra:\n  sweeper:\n    params:\n      seed: choice(1, 2)\n",

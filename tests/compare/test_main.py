@@ -8,7 +8,7 @@ import pytest
 from omegaconf import OmegaConf
 
 from tartan.compare.main import main
-from tartan.files.process_lock import process_lock
+from tartan.files import process_lock
 from tartan.report.report import report_of
 from tartan.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text

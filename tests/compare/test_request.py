@@ -133,8 +133,8 @@ def test_a_method_without_its_auxiliary_task_is_left_out(auxiliary, missing):
 @pytest.mark.parametrize(
     ("argument", "words"),
     [
-        ("seeds=0", "seeds must be a whole number of at least 1, got 0"),
-        ("steps=many", "steps must be a whole number"),
+        ("seeds=0", "seeds: "),
+        ("steps=many", "steps: "),
         ("seed=0,1", "seeds=3"),
         ("method=tapt", "methods="),
         ("+experiment=acl_arc_meta", "task="),

@@ -19,7 +19,7 @@ def test_a_folder_of_any_name_is_found(name, tmp_path, monkeypatch):
     for folder in (name, str(tmp_path / "above" / name)):
         request = request_of([f"folder={folder}", "methods=finetune", "batch_size=7"])
         write_experiment("finetune", request, {"finetune": 50})
-        overrides = _sweep(request, request.folder, "0")[4:]
+        overrides = _sweep(request, request.folder, "0")[5:]
         with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
             config = compose("config", overrides=overrides, return_hydra_config=True)
         assert config.hydra.sweep.dir == folder

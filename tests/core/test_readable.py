@@ -52,7 +52,7 @@ def test_functions_are_short_and_have_few_parameters(path):
     "path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tartan"))
 )
 def test_it_knows_neither_data_nor_encoders_nor_kernels(path):
-    own = ("tartan.core", "tartan.errors", "tartan.configuration.options")
+    own = ("tartan.core", "tartan.errors", "tartan.settings")
     foreign = [m for m in imported(path) if m.startswith(OUTSIDE) and not m.startswith(own)]
     assert not foreign
 

@@ -60,7 +60,7 @@ def test_named_columns_are_taken_whatever_the_others_are_called(tmp_path):
         (
             ("text", "label"),
             ("txt", None, None),
-            "task.text=txt: {t} has the columns 'text', 'label'; did you mean task.text=text?",
+            "task.text=txt: {t} has the columns 'text', 'label'",
         ),
         (
             ("text", "label"),

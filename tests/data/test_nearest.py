@@ -112,7 +112,7 @@ def test_blank_texts_are_chosen_by_the_seed():
 
 
 def test_a_choice_that_cannot_be_is_one_line(examples):
-    with pytest.raises(UserError, match="select must be random or nearest, got 'near'"):
+    with pytest.raises(UserError, match="select: "):
         examples(1, select="near")
     with pytest.raises(UserError, match="select=nearest is for domain text"):
         TextAuxiliary(objective=MaskedLM(), text="task", select="nearest")

@@ -35,7 +35,7 @@ def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options
 
 @pytest.mark.parametrize("value", [0, -1, "many", "10", "", True, float("nan"), float("inf")])
 def test_a_size_is_a_positive_number_or_all(value):
-    with pytest.raises(UserError, match=r"^size must be a finite number above 0, all or null, got"):
+    with pytest.raises(UserError, match=r"^size: "):
         TextAuxiliary(objective=MaskedLM(), size=value)
 
 

@@ -7,8 +7,8 @@ import json
 import pytest
 
 import tartan.experiment.baseline as baseline
-from tartan.configuration.build import build
 from tartan.experiment.baseline import baseline_of
+from tartan.settings import build
 from tests.in_process import config_of
 
 

@@ -7,8 +7,8 @@ import logging
 import pytest
 from hydra.core.hydra_config import HydraConfig
 
-from tartan.configuration.build import build
 from tartan.experiment.unlearned_weights import warn_of_unlearned_weights
+from tartan.settings import build
 from tests.in_process import config_of, given_on_command_line
 
 FIXED = (

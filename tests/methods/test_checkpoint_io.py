@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tartan.errors import UserError
-from tartan.files.durable import write_with_checksum
+from tartan.files import write_with_checksum
 from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
 
 

@@ -10,8 +10,8 @@ import subprocess
 import pytest
 
 import tartan.experiment.run
+from tartan import files as durable
 from tartan.errors import UserError
-from tartan.files import durable
 from tests.in_process import config_of, toy
 from tests.methods.test_resume import assert_same_run, options_of, run
 

@@ -11,7 +11,7 @@ import torch
 
 import tartan.experiment.run
 from tartan.errors import UserError
-from tartan.files.durable import write_with_checksum
+from tartan.files import write_with_checksum
 from tartan.methods.checkpoint_io import DurableCheckpointIO
 from tartan.methods.module import TaskMixing
 from tartan.methods.resume_points import Interrupted, newest_point, points

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from tartan.configuration.build import build
 from tartan.data.objective_space import ObjectiveSpace
+from tartan.settings import build
 from tests.in_process import config_of
 
 

@@ -11,9 +11,16 @@ import pytest
 from markdown_it import MarkdownIt
 from rich.console import Console
 
-from tartan.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
+from tartan.files import escape_markdown, one_line
 from tartan.report.tables.table import ResultTable, Row, Score, Words
-from tartan.report.text import to_csv, to_latex, to_markdown, to_terminal
+from tartan.report.text import (
+    escape_csv_cell,
+    escape_latex,
+    to_csv,
+    to_latex,
+    to_markdown,
+    to_terminal,
+)
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -82,7 +82,7 @@ def test_a_cell_that_cannot_be_run_does_not_stop_the_others(tmp_path, part, trai
 
 @pytest.mark.parametrize("seeds", [0, -1])
 def test_no_seeds_is_one_line(tmp_path, part, seeds):
-    with pytest.raises(UserError, match=r"^--seeds must be a whole number of at least 1, got "):
+    with pytest.raises(UserError, match=r"^--seeds: "):
         run(tmp_path, part, seeds=seeds)
 
 

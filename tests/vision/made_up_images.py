@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from tartan.configuration.options import Count
+from tartan.settings import Count
 from tartan.vision.task import ImageSource, LabelledImages
 
 NAMES = ("ant", "bee", "cat", "dog", "eel")

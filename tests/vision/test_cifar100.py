@@ -10,8 +10,8 @@ import pytest
 from huggingface_hub import constants
 from PIL import Image
 
-from tartan.configuration.build import build
 from tartan.errors import UserError
+from tartan.settings import build
 from tartan.vision.cifar100 import Cifar100Task
 from tests.in_process import config_of, recorded_run
 from tests.local_server import closed_address

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from tartan.configuration.build import build
+from tartan.settings import build
 from tartan.vision.task import DigitsTask
 from tests.in_process import config_of
 

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 from torch import nn
 
 import tartan.experiment.run
-from tartan.configuration.build import build
 from tartan.errors import UserError
+from tartan.settings import build
 from tartan.vision.wide_resnet import WideResNet
 from tests.in_process import (
     CONF,

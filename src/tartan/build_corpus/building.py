@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from tartan.files.durable import write_text_durably
+from tartan.files import write_text_durably
 
 Block: TypeAlias = Callable[..., Any]
 """A block of datatrove; one of ours is a function of the documents that the block before it gives,

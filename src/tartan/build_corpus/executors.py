@@ -24,10 +24,9 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from tartan.configuration.options import Count
-from tartan.configuration.values import check
 from tartan.errors import UserError
 from tartan.methods.launch import end_with
+from tartan.settings import Count, check
 
 _ROOT = Path(__file__).parents[2]
 _ERRORS = "errors"

@@ -11,10 +11,10 @@ from omegaconf import DictConfig
 
 from tartan.build_corpus.building import counts_in_words
 from tartan.command_line.hydra_errors import run_command_line
-from tartan.configuration.folder import CONF
 from tartan.data.corpus_manifest import MANIFEST, CorpusFolder
 from tartan.errors import UserError, printable
 from tartan.run_folder.stop import stop
+from tartan.settings import CONF
 
 
 @hydra.main(version_base="1.3", config_path=CONF, config_name="build_corpus")

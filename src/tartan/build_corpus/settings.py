@@ -9,9 +9,8 @@ from typing import Any, Literal, TypeAlias
 
 from omegaconf import DictConfig
 
-from tartan.configuration.build import typed
-from tartan.configuration.options import Count, Text
 from tartan.errors import UserError
+from tartan.settings import Checked, Count, Text, typed
 
 Listed: TypeAlias = Text | Sequence[Text] | None
 Node = Mapping[str, Any]
@@ -27,7 +26,7 @@ class ExampleOptions:
 
 
 @dataclass(frozen=True)
-class Options:
+class Options(Checked):
     """The options of `conf/build_corpus.yaml`, with its groups."""
 
     sources: Listed

@@ -14,8 +14,7 @@ import fsspec
 from huggingface_hub import constants
 
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import sha256_of
-from tartan.files.reachable import check_reachable
+from tartan.files import check_reachable, sha256_of
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 LONGEST_LINE = 1 << 27

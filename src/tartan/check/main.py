@@ -12,10 +12,10 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.command_line.hydra_errors import run_command_line
-from tartan.configuration.folder import CONF
 from tartan.errors import UserError
 from tartan.run_folder.name import run_name
 from tartan.run_folder.stop import stop
+from tartan.settings import CONF
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 

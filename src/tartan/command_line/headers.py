@@ -7,7 +7,7 @@ from typing import Any
 from hydra.experimental.callback import Callback
 from omegaconf import DictConfig
 
-from tartan.configuration.package_header import HEADER, misplaced_group
+from tartan.command_line.package_header import HEADER, misplaced_group
 from tartan.run_folder.stop import stop
 
 

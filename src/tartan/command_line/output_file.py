@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tartan.configuration.options import Text
-from tartan.configuration.values import check
 from tartan.errors import UserError
+from tartan.settings import Text, check
 
 
 def output_file(value: str) -> Path:

@@ -11,7 +11,7 @@ import yaml
 from tartan.compare.budget import METHODS, WITH_END_TASK
 from tartan.compare.request import Request
 from tartan.errors import UserError
-from tartan.files.durable import write_text_durably
+from tartan.files import write_text_durably
 from tartan.run_folder.name import option_of
 
 

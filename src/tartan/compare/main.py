@@ -18,14 +18,12 @@ from tartan.command_line.closed_pipe import quiet_at_closed_pipe
 from tartan.compare.budget import WITH_END_TASK, Costs, Steps, equal_steps, spent
 from tartan.compare.experiments import evaluations_of, write_experiment
 from tartan.compare.request import Request, check_domain_text, request_of
-from tartan.configuration.quoting import quoted, quoted_path
 from tartan.errors import UserError
-from tartan.files.durable import write_text_durably
-from tartan.files.plain import Plain, read_json
-from tartan.files.process_lock import process_lock
+from tartan.files import Plain, process_lock, read_json, write_text_durably
 from tartan.run_folder.name import RESULT
 from tartan.run_folder.result import read_result
 from tartan.run_folder.sweep import RECORDS
+from tartan.settings import quoted
 
 PLAN = "compare.json"
 """File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
@@ -192,7 +190,7 @@ def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:
     return [
         sys.executable, "-m", "tartan", "run", "-m",
         f"hydra.searchpath=[{quoted(configs)}]",
-        f"hydra.sweep.dir={quoted_path(folder)}",
+        f"hydra.sweep.dir={quoted(folder)}",
         f"+experiment={experiments}",
         f"seed={seeds}",
         *request.overrides,

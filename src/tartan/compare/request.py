@@ -10,11 +10,9 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.errors import HydraException
 
 from tartan.compare.budget import METHODS
-from tartan.configuration.options import Count
-from tartan.configuration.values import check
 from tartan.errors import UserError
-from tartan.files.checksum import sha256_of
-from tartan.files.plain import Plain
+from tartan.files import Plain, sha256_of
+from tartan.settings import Count, check
 
 _DECIDED = {
     "seed": "seeds=3 runs seeds 0, 1 and 2",

@@ -9,12 +9,12 @@ from typing import Literal
 import torch
 from torch import Tensor, nn
 
-from tartan.configuration.options import Below1, Checked, Count, Natural, NonNegative
 from tartan.core.backward import backward
 from tartan.core.device import is_cpu
 from tartan.core.mixed_precision import without_autocast
 from tartan.core.step_state import StepState
 from tartan.core.task import Objective
+from tartan.settings import Below1, Checked, Count, Natural, NonNegative
 
 
 @dataclass

@@ -9,7 +9,6 @@ from typing import Any, Protocol
 import datasets
 import numpy as np
 
-from tartan.configuration.options import Size
 from tartan.core.seeding import generator_for
 from tartan.data.end_task import EndTask
 from tartan.data.held_out_text import HeldOutText
@@ -17,6 +16,7 @@ from tartan.data.permutation import RandomOrder
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.objectives.base import TaskObjective
+from tartan.settings import Size
 
 
 @dataclass(frozen=True)

@@ -16,8 +16,7 @@ import pyarrow as pa
 from filelock import FileLock
 
 from tartan.data.table.base import until_full
-from tartan.files.checksum import is_whole, sha256_of, sidecar_of
-from tartan.files.durable import write_text_durably, write_with_checksum
+from tartan.files import is_whole, sha256_of, sidecar_of, write_text_durably, write_with_checksum
 
 log = logging.getLogger(__name__)
 

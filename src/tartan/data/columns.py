@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tartan.configuration.did_you_mean import did_you_mean
 from tartan.data.table.base import Table
 from tartan.data.table.delimited import DelimitedTable
 from tartan.data.table.text_lines import TextLines
@@ -183,8 +182,7 @@ def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
     told = {option: name for option, name in named.items() if name is not None}
     for option, name in told.items():
         if name not in table.columns:
-            near = did_you_mean(name, table.columns, f"{option}=", listed=False)
-            raise UserError(f"{option}={name}: {_listing(table)}{near}")
+            raise UserError(f"{option}={name}: {_listing(table)}")
     if len(set(told.values())) < len(told):
         listed = ", ".join(f"{option}={name}" for option, name in told.items())
         raise UserError(f"{listed}: texts and labels must be columns of their own")

@@ -21,8 +21,7 @@ from tartan.data.held_out_text import HeldOutText
 from tartan.data.table.open import open_table
 from tartan.data.table.saved_dataset import is_saved_dataset
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import sha256_of
-from tartan.files.reachable import check_reachable
+from tartan.files import check_reachable, sha256_of
 
 _READ = 10_000
 """Number of texts that are read into memory at a time."""

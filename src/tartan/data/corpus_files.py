@@ -18,7 +18,7 @@ from tartan.data.table.lines import Lines
 from tartan.data.table.open import open_table
 from tartan.data.table.saved_dataset import is_saved_dataset
 from tartan.errors import UserError
-from tartan.files.links import is_inside
+from tartan.files import is_inside
 
 log = logging.getLogger(__name__)
 

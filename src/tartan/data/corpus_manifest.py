@@ -11,9 +11,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import sha256_of
-from tartan.files.links import is_inside
-from tartan.files.plain import violation
+from tartan.files import is_inside, sha256_of, violation
 
 MANIFEST = "manifest.json"
 _BEGUN = Path("building", "begun.json")

@@ -23,10 +23,10 @@ from pathlib import Path
 
 from filelock import FileLock
 
-from tartan.configuration.options import Count
 from tartan.core.seeding import generator_for
 from tartan.data.text_task import TaskFiles, TextSource
 from tartan.errors import UserError
+from tartan.settings import Count
 
 _VERSION = "1"
 """Part of the cache key; raise it when the extraction changes."""

@@ -9,7 +9,6 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-from tartan.configuration.options import Below1, Part
 from tartan.data.columns import Columns, choose_columns
 from tartan.data.stratified import HeldOut
 from tartan.data.table.arrow import ArrowTable
@@ -17,6 +16,7 @@ from tartan.data.table.base import Table
 from tartan.data.table.open import open_hub, open_table
 from tartan.data.text_task import TaskFiles, TextSource
 from tartan.errors import UserError
+from tartan.settings import Below1, Part
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,6 @@ from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from tartan.configuration.options import Size
 from tartan.data.corpus import Corpus, text_column
 from tartan.data.corpus_files import texts_of
 from tartan.data.file_task import FileTask
@@ -32,6 +31,7 @@ from tartan.encoders.tiny import TinyEncoder
 from tartan.encoders.usable import check_body, load_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
+from tartan.settings import Size
 
 OWN_TEXT: Final = "task"
 """Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""

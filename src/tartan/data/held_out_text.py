@@ -5,8 +5,8 @@ from __future__ import annotations
 import hashlib
 from dataclasses import dataclass
 
-from tartan.configuration.options import Checked, Count, Length, Natural, Part
 from tartan.evaluation.monitor import PERPLEXITY
+from tartan.settings import Checked, Count, Length, Natural, Part
 
 
 @dataclass(frozen=True)

@@ -12,8 +12,7 @@ from datasets.utils.file_utils import hash_url_to_filename
 
 from tartan.data.text_task import TaskFiles, TextSource
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import check_sha256, sha256_of
-from tartan.files.reachable import OFFLINE, check_reachable
+from tartan.files import OFFLINE, check_reachable, check_sha256, sha256_of
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tartan.configuration.options import Below1, Count, Length, Natural, Part, Size, checked
-from tartan.configuration.values import validated, without_numpy
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from tartan.data.file_task import EmptyLabel
 from tartan.data.given import (
@@ -35,6 +33,17 @@ from tartan.evaluation.named_metrics import check_metric
 from tartan.objectives.class_weights import ClassWeights
 from tartan.objectives.class_weights import class_weights as scaled_weights
 from tartan.objectives.classification import Classification
+from tartan.settings import (
+    Below1,
+    Count,
+    Length,
+    Natural,
+    Part,
+    Size,
+    checked,
+    typed,
+    without_numpy,
+)
 
 log = logging.getLogger(__name__)
 
@@ -211,5 +220,5 @@ class TartanData(TaskData):
 def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:
     if "batch_size" in others:
         raise UserError("sizes: batch_size is an argument by itself, TartanData(batch_size=...)")
-    given: BatchSizes = validated(without_numpy(dict(others)), BatchSizes, "sizes")
+    given: BatchSizes = typed(without_numpy(dict(others)), BatchSizes, "sizes")
     return replace(given, batch_size=batch_size)

@@ -15,7 +15,6 @@ from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.data import DataLoader, Sampler
 
-from tartan.configuration.options import Checked, Count, Natural, checked
 from tartan.core.device import is_cpu, is_on_cpu
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
@@ -34,6 +33,7 @@ from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import packs_texts, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
+from tartan.settings import Checked, Count, Natural, checked
 
 
 @dataclass(frozen=True)

@@ -7,16 +7,16 @@ from dataclasses import dataclass, fields
 
 from torch import nn
 
-from tartan.configuration.options import Natural, Size
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
+from tartan.settings import Checked, Natural, Size
 
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
 """Names, beside the tasks', under which costs are reported."""
 
 
 @dataclass
-class AuxiliarySettings:
+class AuxiliarySettings(Checked):
     """Options below `auxiliary` that hold for all auxiliary tasks."""
 
     size: Size = 1

@@ -9,7 +9,6 @@ from typing import Literal
 
 import datasets
 
-from tartan.configuration.options import Checked, Length, Size
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.corpus import (
     Corpus,
@@ -30,6 +29,7 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.base import TaskObjective, check_objective
+from tartan.settings import Checked, Length, Size
 
 log = logging.getLogger(__name__)
 

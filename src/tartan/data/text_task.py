@@ -14,7 +14,6 @@ from typing import Any, Literal, TypeAlias
 
 import datasets
 
-from tartan.configuration.options import Checked, Count, Length, Natural
 from tartan.data.clean_split import clean_split, same_texts
 from tartan.data.columns import Columns
 from tartan.data.end_task import EndTaskOfSource, Splits
@@ -28,7 +27,8 @@ from tartan.data.tokenise import check_length, tokenise, truncation_of
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
-from tartan.files.checksum import check_is_file
+from tartan.files import check_is_file
+from tartan.settings import Checked, Count, Length, Natural
 
 log = logging.getLogger(__name__)
 

@@ -18,7 +18,7 @@ from tartan.data.leading_part import leading_pairs, leading_parts, portions
 from tartan.data.remarks import Truncation, total_truncation
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
-from tartan.files.durable import write_with_checksum
+from tartan.files import write_with_checksum
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""

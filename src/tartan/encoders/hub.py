@@ -16,7 +16,7 @@ from huggingface_hub.errors import (
 )
 
 from tartan.errors import UserError, first_line
-from tartan.files.reachable import OFFLINE, check_reachable
+from tartan.files import OFFLINE, check_reachable
 
 _FILES = ["*.json", "*.txt", "*.model", "*.safetensors"]
 

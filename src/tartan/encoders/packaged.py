@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tartan.configuration.options import Below1, Checked, NonNegative
 from tartan.encoders.text_encoder import TextEncoder, dropout_entries, load_folder
 from tartan.errors import UserError
-from tartan.files.checksum import check_sha256
+from tartan.files import check_sha256
+from tartan.settings import Below1, Checked, NonNegative
 
 MINILM_SHA256: Mapping[str, str] = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",

@@ -27,7 +27,7 @@ from transformers import (
 from transformers.models.auto.auto_factory import _BaseAutoModelClass
 
 from tartan.errors import UserError, first_line
-from tartan.files.links import is_inside, paths_in
+from tartan.files import is_inside, paths_in
 
 T = TypeVar("T")
 

@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from transformers import AutoConfig, AutoModel
 
-from tartan.configuration.options import Checked, NonNegative
 from tartan.encoders.base import EncoderSource
 from tartan.encoders.pretrained import without_pooler
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError, first_line
+from tartan.settings import Checked, NonNegative
 
 
 @dataclass(frozen=True)

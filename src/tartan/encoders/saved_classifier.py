@@ -31,8 +31,7 @@ from tartan.encoders.pretrained import (
 from tartan.encoders.text_encoder import max_positions_of
 from tartan.encoders.transformers_classifier import HEAD, LABELS
 from tartan.errors import UserError, first_line
-from tartan.files.links import is_inside
-from tartan.files.plain import read_bytes
+from tartan.files import is_inside, read_bytes
 
 _LONGEST = 1 << 20
 """Largest maximum length that counts as one [tokens]; Transformers writes 1e30 for no limit."""

@@ -23,7 +23,6 @@ from transformers import (
 )
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
-from tartan.configuration.options import Below1, Checked, NonNegative
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.cuda.kernels import kernel_for, usable_kernels
 from tartan.encoders.base import require_encoder
@@ -40,6 +39,7 @@ from tartan.encoders.pretrained import (
 from tartan.encoders.saved_tokenizer import as_given
 from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
 from tartan.errors import UserError, first_line
+from tartan.settings import Below1, Checked, NonNegative
 
 log = logging.getLogger(__name__)
 

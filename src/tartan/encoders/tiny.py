@@ -14,8 +14,8 @@ from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
-from tartan.configuration.options import Below1, Checked, Count, Length, NonNegative
 from tartan.encoders.text_encoder import TextEncoder
+from tartan.settings import Below1, Checked, Count, Length, NonNegative
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 

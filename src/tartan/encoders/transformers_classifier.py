@@ -20,7 +20,7 @@ from tartan.encoders.classifier_head import ClassifierHead
 from tartan.encoders.evaluating import evaluating
 from tartan.encoders.saved_tokenizer import as_given
 from tartan.errors import UserError
-from tartan.files.permissions import share_weights
+from tartan.files import share_weights
 
 HEAD = "classifier_head.safetensors"
 """File of the head where it is saved beside the body."""

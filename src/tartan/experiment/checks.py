@@ -8,8 +8,8 @@ from pathlib import Path
 from lightning.pytorch.callbacks import LearningRateMonitor
 from omegaconf import DictConfig
 
-from tartan.configuration.not_taken import NOT_TAKEN
 from tartan.errors import UserError
+from tartan.experiment.not_taken import NOT_TAKEN
 from tartan.methods.fit import build_trainer, user_callbacks
 from tartan.methods.precision import check_accelerator
 

@@ -9,7 +9,6 @@ from dataclasses import replace
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
-from tartan.configuration.build import typed
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.experiment.prepare import has_no_end_task, module_class
@@ -17,6 +16,7 @@ from tartan.methods.flops import BACKWARD
 from tartan.methods.outcome import StageOutcome
 from tartan.methods.stage import Stage
 from tartan.run_folder.name import as_given, option_of
+from tartan.settings import typed
 
 FINE_TUNING_OPTION = "fine_tuning_baseline"
 FINE_TUNING = "fine_tuning"

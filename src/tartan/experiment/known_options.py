@@ -9,8 +9,7 @@ from dataclasses import fields
 
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.configuration.package_header import HEADER, misplaced_group
-from tartan.configuration.template_names import TEMPLATE_NAMES
+from tartan.command_line.package_header import HEADER, misplaced_group
 from tartan.errors import UserError
 from tartan.experiment.settings import RunSettings
 
@@ -39,8 +38,6 @@ def check_top_level(config: DictConfig, beside: Collection[str] = ()) -> None:
     unknown = {str(name) for name in config} - known - set(beside)
     referred = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
     for name in sorted(unknown - referred):
-        if name in TEMPLATE_NAMES:
-            raise UserError(f"there is no option {name}; {TEMPLATE_NAMES[name]} (docs/hydra.md)")
         if isinstance(config._get_node(name), Mapping):
             raise UserError(f"there is no option {name}, and no option refers to it")
         log.warning("there is no option %s, and no option refers to it: it has no effect", name)

@@ -20,7 +20,6 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.command_line.hydra_errors import run_command_line
-from tartan.configuration.folder import CONF
 from tartan.errors import UserError, first_line
 from tartan.methods.launch import (
     end_with,
@@ -33,6 +32,7 @@ from tartan.run_folder.lock import BusyError
 from tartan.run_folder.name import arguments_of, command_of, places_of, run_name
 from tartan.run_folder.sweep import RUNS_ELSEWHERE, report_interrupted_sweep, report_job
 from tartan.run_folder.unbegun import remove_unbegun
+from tartan.settings import CONF
 
 if TYPE_CHECKING:
     from tartan.run_folder.result import Result

@@ -13,8 +13,6 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from torchmetrics import Metric
 
-from tartan.configuration.build import build, typed
-from tartan.configuration.unknown_option import UnknownOptionError
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 from tartan.core.weighting.uniform import Uniform
@@ -33,7 +31,6 @@ from tartan.encoders.usable import load_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.named_metrics import check_higher_is_better, check_metric
 from tartan.experiment.checks import check_trainer, writable_folder
-from tartan.experiment.set_by_file import explained
 from tartan.experiment.settings import RunSettings
 from tartan.experiment.unlearned_weights import warn_of_unlearned_weights
 from tartan.methods.given_weighting import check_sampling, check_weighting
@@ -42,6 +39,7 @@ from tartan.methods.stage import Stage
 from tartan.objectives.base import TaskObjective
 from tartan.objectives.class_weights import class_weights
 from tartan.run_folder.name import as_given, option_of
+from tartan.settings import build, typed
 
 log = logging.getLogger(__name__)
 
@@ -62,11 +60,8 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
                 "options of this stage"
             )
     own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
-    try:
-        settings = typed(config, RunSettings)
-        typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
-    except UnknownOptionError as error:
-        raise UserError(explained(error)) from error
+    settings = typed(config, RunSettings)
+    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
     cap = settings.max_steps
     for name, stage in settings.method.stages.items():
         if cap is not None:

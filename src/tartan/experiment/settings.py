@@ -7,17 +7,20 @@ from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 from annotated_types import Le
+from pydantic import ConfigDict
 
-from tartan.configuration.options import Count, Natural, NonNegative, Text
 from tartan.methods.precision import Precision
 from tartan.methods.stage import Stage
+from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
 
 @dataclass
-class TrainerSettings:
+class TrainerSettings(Checked):
     """Options of Lightning's Trainer that a run reads; it takes others too (`conf/trainer/`)."""
+
+    __pydantic_config__ = ConfigDict(**STRICT | {"extra": "ignore"})
 
     accelerator: str
     precision: Precision
@@ -27,7 +30,7 @@ class TrainerSettings:
 
 
 @dataclass
-class MethodSettings:
+class MethodSettings(Checked):
     """A method: a list of stages (`conf/method/`)."""
 
     name: str
@@ -35,7 +38,7 @@ class MethodSettings:
 
 
 @dataclass
-class RunSettings:
+class RunSettings(Checked):
     """Options of a run, and its groups (`conf/config.yaml`)."""
 
     seed: Natural

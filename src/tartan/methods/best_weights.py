@@ -8,7 +8,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.files.durable import remove
+from tartan.files import remove
 from tartan.methods.history import EvaluationHistory
 
 

@@ -10,8 +10,7 @@ import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
 
 from tartan.errors import UserError
-from tartan.files.checksum import is_whole
-from tartan.files.durable import remove, write_with_checksum
+from tartan.files import is_whole, remove, write_with_checksum
 
 
 def load_whole(path: Path) -> dict[str, Any]:

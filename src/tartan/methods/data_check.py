@@ -6,7 +6,6 @@ import torch
 from torch import Tensor
 from transformers import PreTrainedTokenizerBase
 
-from tartan.configuration.values import without_numpy
 from tartan.core.task import Task
 from tartan.core.task_names import END_TASK
 from tartan.data.prepared import TEXT, Prepared
@@ -16,6 +15,7 @@ from tartan.errors import UserError
 from tartan.methods.plain import node_of
 from tartan.methods.same_settings import as_text
 from tartan.methods.training_step import TrainingStep
+from tartan.settings import without_numpy
 
 _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
 """A text that tokenizers with one vocabulary, but different rules, probably split differently."""

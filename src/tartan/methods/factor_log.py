@@ -11,7 +11,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
 from tartan.core.weighting.factored import Factored
-from tartan.files.durable import write_text_durably
+from tartan.files import write_text_durably
 from tartan.methods.module import TaskMixing
 
 COLUMNS = ("stage", "step", "factor", "logit")

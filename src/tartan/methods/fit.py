@@ -18,12 +18,10 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.configuration.build import build
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
-from tartan.files.checksum import is_whole
-from tartan.files.durable import write_with_checksum
+from tartan.files import is_whole, write_with_checksum
 from tartan.methods.best_weights import BestWeights
 from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
 from tartan.methods.cost import CostMeter
@@ -42,6 +40,7 @@ from tartan.methods.stage import Stage
 from tartan.methods.step_log import StepLog, put_back, read_log
 from tartan.methods.strategy import strategy_of
 from tartan.methods.trainer_options import check_callbacks
+from tartan.settings import build
 
 log = logging.getLogger(__name__)
 

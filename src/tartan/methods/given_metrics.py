@@ -6,12 +6,11 @@ from collections.abc import Mapping
 
 from torchmetrics import Metric, classification
 
-from tartan.configuration.did_you_mean import did_you_mean
-from tartan.configuration.values import TARGET
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import EndTaskMetrics, tried
 from tartan.evaluation.named_metrics import check_higher_is_better, named_metric
 from tartan.methods.plain import Node, rebuilt, subclass_of
+from tartan.settings import TARGET
 
 _OF_LIBRARY = classification.__name__
 METRICS: Mapping[str, Node] = {
@@ -104,9 +103,4 @@ def _check_of_torchmetrics(name: str, target: str) -> None:
     is_known = f"{folder}.".startswith(f"{_OF_LIBRARY}.") and kind in known
     if is_known or not target.startswith("torchmetrics."):
         return
-    meant = f"Multiclass{kind}" if f"Multiclass{kind}" in known else kind
-    near = did_you_mean(meant, known, f"{_OF_LIBRARY}.", listed=False)
-    is_near = folder in ("torchmetrics", _OF_LIBRARY)
-    raise UserError(
-        f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}{near if is_near else ''}"
-    )
+    raise UserError(f"metrics[{name!r}]: {target} is no metric of {_OF_LIBRARY}")

@@ -8,13 +8,13 @@ from typing import Any
 import torch
 from torch import nn
 
-from tartan.configuration.values import without_numpy
 from tartan.core.task import Task
 from tartan.core.task_names import END_TASK
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.methods.plain import Node, node_of, rebuilt
 from tartan.objectives.base import TaskObjective, check_objective, is_objective
+from tartan.settings import without_numpy
 
 
 def check_tasks(method: str, names: Sequence[str], labels: Sequence[str]) -> None:

@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from tartan.configuration.values import TARGET
 from tartan.core.meta_head import MetaHeadSettings
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 from tartan.errors import UserError
 from tartan.methods.plain import Node, rebuilt, settings_of, subclass_of
 from tartan.methods.precision import parameters_in
+from tartan.settings import TARGET
 
 GivenWeighting = type[Weighting] | partial[Any] | Node
 """A weighting's class, with arguments in a `functools.partial`, or a node of a config."""

@@ -16,8 +16,6 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
-from tartan.configuration.options import Count, Length, Natural, NonNegative, checked
-from tartan.configuration.values import without_numpy
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.processes import Processes
 from tartan.core.seeding import seed_for
@@ -61,6 +59,7 @@ from tartan.methods.strategy import ShardStrategy
 from tartan.methods.subclass_hooks import remarks_on_hooks
 from tartan.methods.trainer_options import check_trainer, keep_best, planned_steps
 from tartan.objectives.base import TaskObjective
+from tartan.settings import Count, Length, Natural, NonNegative, checked, without_numpy
 
 log = logging.getLogger(__name__)
 _TRAINED = ("body.", "heads.")

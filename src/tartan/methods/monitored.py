@@ -7,7 +7,6 @@ from collections.abc import Iterator
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import EarlyStopping, LearningRateMonitor, ModelCheckpoint
 
-from tartan.configuration.did_you_mean import did_you_mean
 from tartan.errors import UserError
 from tartan.methods.training_step import TrainingStep
 
@@ -40,7 +39,7 @@ def check_monitored(trainer: pl.Trainer, module: TrainingStep) -> None:
             continue
         counted = ("step", "epoch") if isinstance(callback, ModelCheckpoint) else ()
         if name not in logged and name not in counted:
-            raise UserError(f"{kind}: there is no metric {name!r}{did_you_mean(name, logged)}")
+            raise UserError(f"{kind}: there is no metric {name!r}: {', '.join(logged)}")
 
 
 def _modes(module: TrainingStep) -> dict[str, str]:

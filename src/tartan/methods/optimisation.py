@@ -12,8 +12,8 @@ from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
 from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
 
-from tartan.configuration.options import Below1, Checked, Fraction, NonNegative, Positive
 from tartan.errors import UserError
+from tartan.settings import Below1, Checked, Fraction, NonNegative, Positive
 
 
 @dataclass

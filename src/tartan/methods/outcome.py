@@ -8,8 +8,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 
 from tartan.errors import UserError
-from tartan.files.checksum import is_whole
-from tartan.files.durable import remove, write_with_checksum
+from tartan.files import is_whole, remove, write_with_checksum
 from tartan.methods.checkpoint_io import load_whole
 from tartan.methods.cost import StageCost
 from tartan.methods.module import TaskMixing

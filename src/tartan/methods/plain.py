@@ -16,8 +16,8 @@ from functools import partial
 from types import UnionType
 from typing import Any, TypeVar, Union, get_args, get_origin
 
-from tartan.configuration.values import PLAIN, TARGET, hints_of, without_numpy
 from tartan.errors import UserError
+from tartan.settings import PLAIN, TARGET, hints_of, without_numpy
 
 _IMPORTED = ("tartan.", "torchmetrics.classification.")
 _ELSEWHERE = ("torchmetrics.", "transformers.", "torch.", "lightning.", "datasets.")

@@ -9,9 +9,9 @@ from typing import Any, Literal, get_args
 import torch
 from lightning.pytorch.accelerators import AcceleratorRegistry
 
-from tartan.configuration.options import checked
 from tartan.core.device import is_on_cuda
 from tartan.errors import UserError
+from tartan.settings import checked
 
 Precision = Literal["auto", "bf16-mixed", "32-true", "64-true"]
 TRAINED = get_args(Precision)[1:]

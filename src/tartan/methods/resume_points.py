@@ -16,8 +16,7 @@ import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
 from tartan.errors import UserError
-from tartan.files.checksum import is_whole
-from tartan.files.durable import remove
+from tartan.files import is_whole, remove
 from tartan.methods.checkpoint_io import DurableCheckpointIO
 from tartan.methods.launch import is_main_process
 from tartan.methods.module import TaskMixing

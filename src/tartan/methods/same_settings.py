@@ -6,9 +6,9 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tartan.configuration.differing import differing
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
+from tartan.settings import differing
 
 _OF_THE_MODULE = (
     "tasks", "weighting", "optimisation", "seed", "stage", "labels", "metric", "meta_head",

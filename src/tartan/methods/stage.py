@@ -10,10 +10,10 @@ from typing import Annotated, Literal
 
 from annotated_types import Ge, Le
 
-from tartan.configuration.options import Checked, Count, Positive
 from tartan.core.meta_head import MetaHeadSettings
 from tartan.errors import UserError
 from tartan.methods.optimisation import Optimisation
+from tartan.settings import Checked, Count, Positive
 
 LARGEST_BATCH = 2**20
 """Maximum size of a batch [examples]; with larger ones, indices alone would fill the memory."""

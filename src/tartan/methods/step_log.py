@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from tartan.errors import UserError
-from tartan.files.durable import write_durably
+from tartan.files import write_durably
 from tartan.methods.module import TaskMixing
 
 log = logging.getLogger(__name__)

@@ -16,9 +16,7 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.transformers_classifier import HEAD
 from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
-from tartan.files.escape import code_block, escape_markdown
-from tartan.files.home import shell_command, without_home
-from tartan.files.plain import map_texts
+from tartan.files import code_block, escape_markdown, map_texts, shell_command, without_home
 from tartan.model_card.licence import UNKNOWN, encoder_licence
 from tartan.run_folder.name import PROGRAM, arguments_of, places_of
 from tartan.run_folder.remarks import one_label_remark

@@ -8,8 +8,7 @@ from huggingface_hub import ModelCard, ModelCardData
 from omegaconf import DictConfig
 
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.files.escape import code_block
-from tartan.files.home import without_home
+from tartan.files import code_block, without_home
 from tartan.model_card.card import base_model, command, settings, shown
 from tartan.model_card.licence import UNKNOWN, encoder_licence
 from tartan.run_folder.result import Result

@@ -10,7 +10,7 @@ import yaml
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
-from tartan.files.plain import parse_yaml, read_bytes
+from tartan.files import parse_yaml, read_bytes
 
 _METADATA = re.compile(r"\s*---\r?\n(.*?)\r?\n---\s", re.DOTALL)
 """The YAML at the beginning of a README on the Hub."""

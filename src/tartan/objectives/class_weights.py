@@ -14,8 +14,8 @@ from pydantic import BeforeValidator
 from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor
 
-from tartan.configuration.options import Positive, checked
 from tartan.errors import UserError
+from tartan.settings import Positive, checked
 
 log = logging.getLogger(__name__)
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tartan.configuration.options import Below1, Checked
 from tartan.core.task import Batch
 from tartan.encoders.classifier_head import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import Row, TextClassifier
 from tartan.objectives.class_weights import ClassWeights
 from tartan.objectives.layout import Layout, labelled_batch
+from tartan.settings import Below1, Checked
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tartan.configuration.options import Checked, Fraction, Share
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
+from tartan.settings import Checked, Fraction, Share
 
 Rng = np.random.Generator
 _SPACES = ("", "\u0120", "\u2581")

@@ -12,10 +12,9 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.command_line.hydra_errors import run_command_line
-from tartan.configuration.folder import CONF
-from tartan.configuration.quoting import quoted
 from tartan.errors import UserError, printable
 from tartan.run_folder.stop import stop
+from tartan.settings import CONF, quoted
 
 _LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
 """Options whose values are not parsed by Hydra, because paths of runs have `=` and `,` in them."""
@@ -44,8 +43,8 @@ def _predict(config: DictConfig, output: str) -> None:
     if missing:
         raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
     from tartan.command_line.quiet import quiet_libraries
-    from tartan.configuration.build import typed
     from tartan.predict.predict import Settings, predict_file
+    from tartan.settings import typed
 
     quiet_libraries()
     settings = typed(config, Settings)

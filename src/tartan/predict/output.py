@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from tartan.configuration.differing import differing
 from tartan.errors import UserError
-from tartan.files.durable import disk_advice
-from tartan.files.process_lock import process_lock
+from tartan.files import disk_advice, process_lock
+from tartan.settings import differing
 
 
 class UnfinishedPredictions:

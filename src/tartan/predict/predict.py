@@ -17,7 +17,6 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from tartan.configuration.options import Checked, Count, Length
 from tartan.data.columns import Columns, columns_to_predict, read_trained_columns
 from tartan.data.labelled import text_of
 from tartan.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
@@ -25,12 +24,12 @@ from tartan.data.table.formats import COLUMNAR, TABLES, Format, endings_of, form
 from tartan.data.table.open import open_lines, open_table
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable
-from tartan.files.checksum import sha256_of
-from tartan.files.durable import write_durably
+from tartan.files import sha256_of, write_durably
 from tartan.predict.latest import LATEST, latest_run, newer_unfinished
 from tartan.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from tartan.predict.predictor import Predictor, device_of
 from tartan.predict.writer import Writer
+from tartan.settings import Checked, Count, Length
 
 STREAM = "-"
 """Name that stands for standard input or output."""

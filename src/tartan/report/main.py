@@ -45,7 +45,7 @@ def _show(report: Report) -> None:
     """Print a table and the sentences of each benchmark, and what could not be read."""
     from rich.console import Console
 
-    from tartan.files.escape import one_line
+    from tartan.files import one_line
     from tartan.report.tables.summary import in_words
     from tartan.report.text import to_terminal
     from tartan.report.write import progress_line

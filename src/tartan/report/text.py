@@ -9,11 +9,44 @@ from rich.markup import escape
 from rich.table import Table
 
 from tartan.command_line.tables import titled_table
-from tartan.files.escape import escape_csv_cell, escape_latex, escape_markdown, one_line
+from tartan.files import escape_markdown, one_line
 from tartan.report.tables.table import Cell, ResultTable
 
 _IN_TERMINAL = ["setting", "test", "difference", "95% interval", "p, two-sided"]
 """Those of an overview's columns that fit into a terminal."""
+
+_LATEX = {
+    "\\": r"\textbackslash{}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "{": r"\{",
+    "}": r"\}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"\textless{}",
+    ">": r"\textgreater{}",
+    "±": r"$\pm$",
+    "–": "--",
+    "†": r"\textdagger{}",
+    "‡": r"\textdaggerdbl{}",
+    "§": r"\S{}",
+}
+_FORMULA = ("=", "+", "-", "@")
+"""First characters of a cell that a spreadsheet takes for a formula."""
+
+
+def escape_latex(text: str) -> str:
+    """Return the text on one line, with all LaTeX syntax escaped."""
+    return "".join(_LATEX.get(character, character) for character in one_line(text))
+
+
+def escape_csv_cell(text: str) -> str:
+    """Return the text on one line, with an apostrophe before what a spreadsheet would compute."""
+    text = one_line(text)
+    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def to_markdown(table: ResultTable) -> str:

@@ -6,8 +6,7 @@ from pathlib import Path
 
 from tartan.errors import UserError
 from tartan.figures.style import save
-from tartan.files.escape import escape_markdown
-from tartan.files.links import check_written_folder
+from tartan.files import check_written_folder, escape_markdown
 from tartan.report.page.page import page_of
 from tartan.report.reading.progress import Progress
 from tartan.report.report import Report

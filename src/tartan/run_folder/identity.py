@@ -16,7 +16,7 @@ from typing import Any
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.core.task_names import parts_of
-from tartan.files.plain import LONGEST_NAME
+from tartan.files import LONGEST_NAME
 from tartan.run_folder.result import Auxiliary, Result
 from tartan.run_folder.stored import options_of
 

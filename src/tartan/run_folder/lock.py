@@ -16,7 +16,7 @@ from pathlib import Path
 from filelock import FileLock, Timeout
 
 from tartan.errors import UserError
-from tartan.files.links import check_written_folder
+from tartan.files import check_written_folder
 from tartan.methods.launch import is_main_process
 from tartan.run_folder.advice import folder_option
 

@@ -12,8 +12,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, ValidationInfo,
 
 from tartan.core.task_names import END_TASK
 from tartan.evaluation.monitor import PERPLEXITY, Monitor
-from tartan.files.durable import write_text_durably
-from tartan.files.plain import Plain, Short, is_bounded, read_json
+from tartan.files import Plain, Short, is_bounded, read_json, write_text_durably
 from tartan.run_folder.name import RESULT
 
 SCHEMA: Literal[2] = 2

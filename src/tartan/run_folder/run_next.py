@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
-from tartan.files.durable import write_text_durably
+from tartan.files import write_text_durably
 from tartan.run_folder.name import PROGRAM, RESULT, option_of
 
 RUN_NEXT = "run_next.txt"

@@ -11,10 +11,10 @@ from hydra.errors import HydraException
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.configuration.differing import differing
 from tartan.errors import UserError
 from tartan.run_folder.name import as_given, changes_no_training, option_of
 from tartan.run_folder.run_next import OF_THE_SEARCH, RUN_NEXT
+from tartan.settings import differing
 
 
 def check_search_file(config: DictConfig) -> None:

@@ -8,7 +8,7 @@ import pandas as pd
 
 from tartan.data.end_task import EndTask
 from tartan.data.text_task import TextTask
-from tartan.files.durable import write_durably
+from tartan.files import write_durably
 
 SPLITS = "splits.csv"
 _SHOWN = 80

@@ -16,13 +16,13 @@ from typing import Any
 import yaml
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.configuration.differing import differing
 from tartan.errors import UserError, first_line
-from tartan.files.plain import LARGEST, parse_yaml, read_bytes
+from tartan.files import LARGEST, parse_yaml, read_bytes
 from tartan.run_folder.advice import folder_option
 from tartan.run_folder.class_files import files_of_class
 from tartan.run_folder.name import RESULT, changes_no_training
 from tartan.run_folder.result import Result, read_result
+from tartan.settings import differing
 
 INPUTS = "inputs.json"
 """File with fingerprints of the data that a run was started with."""

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tartan.errors import printable
 from tartan.evaluation.monitor import PERPLEXITY, Monitor
-from tartan.files.plain import map_texts
+from tartan.files import map_texts
 from tartan.run_folder.name import RESULT
 from tartan.run_folder.remarks import behind_tf_idf_remark, one_label_remark
 from tartan.run_folder.result import Result, Scores, Stage

@@ -19,7 +19,7 @@ from hydra.experimental.callback import Callback
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError, printable
-from tartan.files.durable import write_text_durably
+from tartan.files import write_text_durably
 from tartan.run_folder.lock import is_running
 from tartan.run_folder.name import (
     RESULT,

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import InterpolationResolutionError
 
 from tartan.errors import UserError, first_line
-from tartan.files.links import check_written_folder
+from tartan.files import check_written_folder
 from tartan.run_folder.stop import stop
 
 _NAMING = ("seed", "task.name", "method.name", "paths.runs_dir")

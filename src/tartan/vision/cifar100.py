@@ -14,7 +14,7 @@ from datasets.exceptions import DatasetsError
 from huggingface_hub import constants
 
 from tartan.errors import UserError, first_line
-from tartan.files.reachable import check_reachable
+from tartan.files import check_reachable
 from tartan.vision.task import ImageSource, LabelledImages
 
 _OFFLINE = "offline, use data_dir=FOLDER, with its Parquet files in FOLDER/cifar100"

@@ -9,10 +9,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from tartan.configuration.options import Checked, Natural
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.objectives.base import Collate, Row, Supervised
 from tartan.objectives.class_weights import ClassWeights
+from tartan.settings import Checked, Natural
 from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
 
 

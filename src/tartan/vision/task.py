@@ -13,12 +13,12 @@ import datasets
 import numpy as np
 from sklearn.datasets import load_digits
 
-from tartan.configuration.options import Checked, Count, Natural, Size
 from tartan.core.seeding import generator_for
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from tartan.data.end_task import EndTaskOfSource, Splits
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
+from tartan.settings import Checked, Count, Natural, Size
 from tartan.vision.classification import ImageClassification
 from tartan.vision.wide_resnet import require_image_encoder
 

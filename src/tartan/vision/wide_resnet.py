@@ -15,9 +15,9 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tartan.configuration.options import Below1, Checked, Count, Natural, NonNegative, Positive
 from tartan.encoders.base import require_encoder
 from tartan.errors import UserError
+from tartan.settings import Below1, Checked, Count, Natural, NonNegative, Positive
 
 
 class WideResNet(nn.Module):

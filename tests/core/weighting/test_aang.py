@@ -314,5 +314,5 @@ def test_tasks_that_are_not_composed_are_refused():
     "options", [{"factor_lr": -1.0}, {"two_way_lr": float("nan")}, {"every": 0}]
 )
 def test_bad_options_are_refused(options):
-    with pytest.raises(UserError, match=f"^{next(iter(options))} must be"):
+    with pytest.raises(UserError, match=f"^{next(iter(options))}: "):
         Aang(["end_task", *space("aang_td").members("aang")], **options)

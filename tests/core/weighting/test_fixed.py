@@ -60,7 +60,7 @@ def test_without_an_end_task_sampled_tasks_share_in_proportion_whichever_comes_f
 
 @pytest.mark.parametrize("share", [0, 1, 1.5, "much"])
 def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(UserError, match=r"^share must be a number"):
+    with pytest.raises(UserError, match=r"^share: "):
         EndTaskShare(["end_task", "tapt"], share=share)
 
 
@@ -69,9 +69,9 @@ def test_a_share_that_is_none_is_refused(share):
     [
         ({"end_task": 1}, "exactly the tasks"),
         ({"end_task": 1, "tapt": 1, "dapt": 1}, "exactly the tasks"),
-        ({"end_task": -1, "tapt": 1}, r"^values\.end_task must be .* of at least 0"),
+        ({"end_task": -1, "tapt": 1}, r"^values\.end_task: "),
         ({"end_task": 0, "tapt": 0}, "not all be zero"),
-        ({"end_task": float("inf"), "tapt": 1}, r"^values\.end_task must be a finite"),
+        ({"end_task": float("inf"), "tapt": 1}, r"^values\.end_task: "),
     ],
 )
 def test_bad_static_weights_are_refused(values, message):

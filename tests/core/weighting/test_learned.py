@@ -97,5 +97,5 @@ def test_learned_state_comes_back_from_a_checkpoint():
     ],
 )
 def test_bad_options_are_named(new, option):
-    with pytest.raises(UserError, match=f"^{option} must be"):
+    with pytest.raises(UserError, match=f"^{option}: "):
         new()

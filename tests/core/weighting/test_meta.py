@@ -111,5 +111,5 @@ def test_logits_are_in_the_state_and_come_back():
     "bad", [{"order": "both"}, {"eta": -1.0}, {"eta": float("nan")}, {"start": 1.0}]
 )
 def test_bad_options_are_named(bad):
-    with pytest.raises(UserError, match=f"^{next(iter(bad))} must be"):
+    with pytest.raises(UserError, match=f"^{next(iter(bad))}: "):
         Meta(["a", "b"], **bad)

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tartan.configuration.options import Count, NonNegative, checked
 from tartan.core.body_gradient import cosine
 from tartan.core.mixture import Mixed, RunningSum
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs
 from tartan.core.weighting.factored import Factored
+from tartan.settings import Count, NonNegative, checked
 
 
 class Aang(Factored):

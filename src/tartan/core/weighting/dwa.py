@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tartan.configuration.options import Count, Temperature, checked
 from tartan.core.mixture import Mixed, RunningMean
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs, Weighting
+from tartan.settings import Count, Temperature, checked
 
 
 class DWA(Weighting):

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tartan.configuration.options import Part, checked
 from tartan.core.weighting.base import FixedWeighting
+from tartan.settings import Part, checked
 
 
 class EndTaskShare(FixedWeighting):

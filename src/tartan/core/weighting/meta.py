@@ -7,12 +7,12 @@ from typing import Literal
 import torch
 from torch import Tensor
 
-from tartan.configuration.options import NonNegative, Part, checked
 from tartan.core.body_gradient import cosine
 from tartan.core.mixture import Mixed, RunningMean
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs, Weighting
 from tartan.core.weighting.end_task_share import shares_of
+from tartan.settings import NonNegative, Part, checked
 
 Order = Literal["update_then_step", "step_then_update"]
 

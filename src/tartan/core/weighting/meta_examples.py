@@ -6,11 +6,11 @@ import math
 
 from torch import Tensor
 
-from tartan.configuration.options import NonNegative, Part, Temperature, checked
 from tartan.core.mixture import Mixed
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs
 from tartan.core.weighting.meta import Meta, Order
+from tartan.settings import NonNegative, Part, Temperature, checked
 
 
 class MetaExamples(Meta):

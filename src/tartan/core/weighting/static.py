@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from tartan.configuration.options import NonNegative, checked
 from tartan.core.weighting.base import FixedWeighting
 from tartan.errors import UserError
+from tartan.settings import NonNegative, checked
 
 
 class Static(FixedWeighting):

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from tartan.configuration.options import NonNegative, checked
 from tartan.core.mixture import Mixed, RunningSum
 from tartan.core.step import Step
 from tartan.core.weighting.base import Weighting
+from tartan.settings import NonNegative, checked
 
 
 class Uncertainty(Weighting):

@@ -19,7 +19,7 @@ from tartan.data.table.base import Chunk, Row, Table, check_names
 from tartan.data.table.formats import Format
 from tartan.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpacked
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import sha256_of
+from tartan.files import sha256_of
 
 _LARGEST_UNPACKED = 1 << 30
 """Maximum size of a file that is unpacked in memory [bytes]."""

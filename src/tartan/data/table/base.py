@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from tartan.data.table.lines import Lines
 from tartan.errors import UserError
-from tartan.files.checksum import sha256_of
+from tartan.files import sha256_of
 
 T = TypeVar("T", bound=Sized)
 

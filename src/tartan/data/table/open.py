@@ -17,8 +17,7 @@ from tartan.data.table.lines import Lines
 from tartan.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
 from tartan.data.table.text_lines import TextLines
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import check_is_file
-from tartan.files.reachable import check_reachable
+from tartan.files import check_is_file, check_reachable
 
 _SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
 

@@ -10,9 +10,7 @@ import datasets
 
 from tartan.data.table.arrow import ArrowTable, table_of_dataset
 from tartan.errors import UserError, first_line
-from tartan.files.checksum import check_is_file
-from tartan.files.links import is_inside
-from tartan.files.plain import read_bytes
+from tartan.files import check_is_file, is_inside, read_bytes
 
 _STATE, _INFO = "state.json", "dataset_info.json"
 

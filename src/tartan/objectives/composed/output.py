@@ -11,12 +11,12 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tartan.configuration.options import Below1, Checked, Count
 from tartan.encoders.classifier_head import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import Row
 from tartan.objectives.composed.representation import no_positions
 from tartan.objectives.corruption import Rng, Vocabulary
+from tartan.settings import Below1, Checked, Count
 
 Targets = tuple[np.ndarray, np.ndarray]
 """Positions in the text, ascending, and the target at each: `(n,)` both."""

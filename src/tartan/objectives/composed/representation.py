@@ -8,8 +8,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from tartan.configuration.options import Checked, Share
 from tartan.objectives.corruption import Rng
+from tartan.settings import Checked, Share
 
 
 def no_positions() -> np.ndarray:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tartan.configuration.options import Checked, Share
 from tartan.objectives.corruption import Corruption, Rng, Vocabulary
+from tartan.settings import Checked, Share
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from markupsafe import Markup
 from plotly.offline import get_plotlyjs
 
 from tartan.figures.style import PALETTE
-from tartan.files.escape import one_line
+from tartan.files import one_line
 from tartan.report.figures.pictures import Picture
 from tartan.report.page.interactive import (
     anchor,

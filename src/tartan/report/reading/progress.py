@@ -12,7 +12,7 @@ from typing import Annotated, get_args
 from pydantic import Field, FiniteFloat
 
 from tartan.errors import UserError
-from tartan.files.plain import Plain, read_json
+from tartan.files import Plain, read_json
 from tartan.report.reading.run import Run
 from tartan.report.reading.search import Found, Job, State, Unreadable
 from tartan.run_folder.sweep import ENDED, PLAN, RECORDS

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tartan.errors import UserError
-from tartan.files.plain import read_bytes, read_yaml
+from tartan.files import read_bytes, read_yaml
 from tartan.run_folder.name import RESULT, command_of, option_of, places_of
 from tartan.run_folder.result import Result, read_result
 from tartan.run_folder.stored import stored_options

@@ -9,7 +9,7 @@ from pathlib import Path
 import pandas as pd
 
 from tartan.errors import UserError, first_line
-from tartan.files.plain import read_bytes
+from tartan.files import read_bytes
 
 _LARGEST = 512 << 20
 """Maximum size of a log that is read: some five million rows [bytes]."""

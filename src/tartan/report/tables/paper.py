@@ -9,7 +9,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
-from tartan.files.plain import Plain
+from tartan.files import Plain
 from tartan.report.reading.grouping import Benchmark, Setting
 from tartan.report.reading.read_options import given_corpora
 

@@ -1,1 +1,0 @@
-"""Builds objects from Hydra's configuration, with every value checked."""

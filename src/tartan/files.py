@@ -1,0 +1,383 @@
+"""Durable writes, safe reads of files that anybody may have written, checksums, escaped text."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import http.client
+import os
+import re
+import resource
+import shlex
+import shutil
+import stat
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import yaml
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
+
+from tartan.errors import UserError, first_line
+
+LARGEST = 32 << 20
+"""Maximum size of a JSON or YAML file that is read [bytes]."""
+LONGEST_NAME = 300
+"""Maximum length of a name in a file from elsewhere [characters]."""
+CONNECT_TIMEOUT_S = 5.0
+"""Time after which a server that does not answer counts as unreachable [s]."""
+OFFLINE = (
+    "offline, use encoder=minilm or a local folder, and task=docstrings or data_dir=FOLDER that "
+    "holds the task's folder"
+)
+_DEEPEST = 100
+"""Maximum number of lists and mappings of a YAML file within each other."""
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Makes plain data only, in C where PyYAML was built with it."""
+_DISK = (errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.EDQUOT)
+"""Error codes of a disk that is full or cannot be written."""
+
+
+def write_durably(path: Path, write: Callable[[Path], object]) -> None:
+    """Let `write` fill a temporary file beside `path`, flush it, and rename it to `path`.
+
+    An interruption at any point leaves `path` as it was before.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    scratch = path.with_name(f"{path.name}.part")
+    scratch.unlink(missing_ok=True)  # a link, through which another file would be written
+    try:
+        write(scratch)
+        with scratch.open("rb+") as file:
+            os.fsync(file.fileno())
+    except BaseException as error:
+        scratch.unlink(missing_ok=True)
+        if isinstance(error, RuntimeError):  # what torch makes of any trouble with a file
+            limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
+            if limited or shutil.disk_usage(path.parent).free < 1 << 20:
+                code = errno.EFBIG if limited else errno.ENOSPC
+                raise OSError(code, os.strerror(code), str(path)) from error
+        raise
+    scratch.replace(path)
+    flush_folder(path.parent)
+
+
+def write_text_durably(path: Path, text: str) -> None:
+    """Write a file of UTF-8 text with `write_durably`."""
+    write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
+
+
+def flush_folder(folder: Path) -> None:
+    """Flush a folder, so that a rename in it survives a power cut."""
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def disk_advice(folder: Path) -> Iterator[None]:
+    """Turn a disk that is full or cannot be written into a `UserError` that says how to go on."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in _DISK:
+            raise
+        raise UserError(
+            f"cannot write to {folder} ({error.strerror}); once files can be written there, run "
+            "the same command to continue from where it was"
+        ) from error
+
+
+@contextmanager
+def process_lock(path: Path, busy: str) -> Iterator[None]:
+    """Hold the lock file `path` for as long as this process lives; the file stays there.
+
+    Raises:
+        UserError: with the message `busy`, another process holds the lock.
+    """
+    from filelock import FileLock, Timeout
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(path)
+    try:
+        lock.acquire(timeout=0.1)
+    except Timeout as error:
+        raise UserError(busy) from error
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def sha256_of(path: Path) -> str:
+    """Return the file's SHA-256 as 64 hexadecimal digits.
+
+    Raises:
+        UserError: the file cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:  # which elsewhere would count as trouble with a file that is written
+        raise UserError(f"{path} cannot be read ({error.strerror})") from error
+
+
+def sidecar_of(path: Path) -> Path:
+    """Return the file that holds a file's checksum: `PATH.sha256` beside it."""
+    return path.with_name(f"{path.name}.sha256")
+
+
+def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
+    """Write a file durably, and its SHA-256 to `PATH.sha256`; without that it does not count."""
+    write_durably(path, write)
+    note_checksum(path)
+
+
+def note_checksum(path: Path) -> None:
+    """Store a file's SHA-256 beside it, durably."""
+    write_text_durably(sidecar_of(path), f"{sha256_of(path)}  {path.name}\n")
+
+
+def is_whole(path: Path) -> bool:
+    """Return whether the file has the checksum that is stored beside it."""
+    sidecar = sidecar_of(path)
+    if not path.is_file() or not sidecar.is_file():
+        return False
+    return sidecar.read_bytes().split(maxsplit=1)[:1] == [sha256_of(path).encode()]
+
+
+def remove(path: Path) -> None:
+    """Remove a file and its checksum, the checksum first: a file without one does not count."""
+    sidecar_of(path).unlink(missing_ok=True)
+    path.unlink(missing_ok=True)
+
+
+def check_is_file(path: Path, what: str = "") -> None:
+    """Raise a `UserError` unless `path`, in words `what`, is a regular file."""
+    if not path.is_file():
+        problem = "is not a file" if path.exists() else "does not exist"
+        raise UserError(f"{what} {path} {problem}".strip())
+
+
+def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> None:
+    """Raise a `UserError` unless the file has its published checksum."""
+    check_is_file(path)
+    if sha256_of(path) != expected:
+        raise UserError(f"{path} is not the published file (its SHA-256 differs); {advice}")
+
+
+def share_weights(folder: Path, other: str) -> None:
+    """Let whoever may read the file `other` of `folder` read the safetensors files there too.
+
+    safetensors lets nobody else read its files; other files are as the umask says.
+    """
+    for path in folder.glob("*.safetensors"):
+        path.chmod((folder / other).stat().st_mode)
+
+
+def is_inside(path: Path, folder: Path) -> bool:
+    """Return whether `path`, with links followed, is in `folder`.
+
+    The links of a folder in the Hub's cache (`snapshots/COMMIT`) lead to the folder `blobs` beside
+    it, which counts as inside.
+    """
+    # not resolve(), which raises an error for a link to itself
+    target, base = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
+    blobs = [
+        at.parents[1] / "blobs" for at in (base, *base.parents) if at.parent.name == "snapshots"
+    ]
+    return any(target.is_relative_to(above) for above in (base, *blobs))
+
+
+def paths_in(folder: Path) -> Iterator[Path]:
+    """Yield everything in `folder`, at any depth; folders that are links are not entered."""
+    for current, folders, files in os.walk(folder):
+        yield from (Path(current, name) for name in (*folders, *files))
+
+
+def check_written_folder(folder: Path) -> None:
+    """Raise a `UserError` if a link in `folder` leads out of it, or something is a pipe.
+
+    To write through the link would change a file elsewhere; to a pipe, wait for ever.
+    """
+    for path in paths_in(folder):
+        try:
+            mode = path.lstat().st_mode
+        except FileNotFoundError:  # another process has removed or renamed it since
+            continue
+        if not any(kind(mode) for kind in (stat.S_ISREG, stat.S_ISDIR, stat.S_ISLNK)):
+            raise UserError(f"{path} is neither a file nor a folder; remove it")
+        if not is_inside(path, folder):
+            raise UserError(f"{path} is a link out of {folder}, and nothing is written through it")
+
+
+class Plain(BaseModel):
+    """The checked content of a file; unknown entries are ignored, and strings are not converted."""
+
+    model_config = ConfigDict(
+        strict=True, extra="ignore", frozen=True, ser_json_inf_nan="constants"
+    )
+
+
+Model = TypeVar("Model", bound=Plain)
+
+
+def is_bounded(info: ValidationInfo) -> bool:
+    """Return whether lengths are limited, because anybody may have written the validated file."""
+    return bool(info.context)
+
+
+def _short(value: str, info: ValidationInfo) -> str:
+    if is_bounded(info) and len(value) > LONGEST_NAME:
+        raise ValueError(f"String should have at most {LONGEST_NAME} characters")
+    return value
+
+
+Short = Annotated[str, AfterValidator(_short)]
+"""A name; in a file from elsewhere it has at most `LONGEST_NAME` characters."""
+
+
+def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
+    """Return the content of a regular file of at most `largest` bytes.
+
+    Raises:
+        UserError: the file cannot be read, is no regular file, or is too large.
+    """
+    try:
+        if not path.is_file():
+            raise UserError(f"{path.name} is not there")
+        size = path.stat().st_size
+        if size > largest:
+            raise UserError(f"{path.name} is too large ({size:,} bytes)")
+        return path.read_bytes()
+    except OSError as error:
+        raise UserError(f"{path.name} cannot be read ({error.strerror})") from error
+
+
+def read_json(path: Path, model: type[Model], *, bounded: bool = True) -> Model:
+    """Read a JSON file as `model`; `bounded` says that anybody may have written it.
+
+    Raises:
+        UserError: the file cannot be read, is too large, or does not fit the model.
+    """
+    content = read_bytes(path)
+    try:
+        return model.model_validate_json(content, context={"bounded": True} if bounded else None)
+    except ValidationError as error:
+        raise UserError(f"{path.name}: {violation(error)}") from error
+
+
+def violation(error: ValidationError) -> str:
+    """Return the first error in a file's content, and where it is."""
+    first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+    return ": ".join(filter(None, [".".join(map(str, first["loc"])), first["msg"]]))
+
+
+def read_yaml(path: Path) -> Any:
+    """Return a YAML file's mappings, lists and scalars; tags and references are refused.
+
+    Raises:
+        UserError: the file cannot be read, is too large, or is not plain YAML.
+    """
+    try:
+        return parse_yaml(read_bytes(path).decode("utf-8", errors="replace"))
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        raise UserError(f"{path.name}: {first_line(error)}") from error
+
+
+def parse_yaml(text: str) -> Any:
+    """Return the mappings, lists and scalars of a YAML text; tags and references are refused.
+
+    Raises:
+        ValueError: there is a reference, or lists and mappings are nested too deeply.
+        yaml.YAMLError: the text is not plain YAML.
+    """
+    depth = 0
+    for event in yaml.parse(text, Loader=_LOADER):
+        if isinstance(event, yaml.AliasEvent):
+            # with which a few lines could fill the memory
+            raise ValueError("uses YAML references, which no run writes")
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > _DEEPEST:
+            raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
+    return yaml.load(text, Loader=_LOADER)
+
+
+def map_texts(value: Any, change: Callable[[str], str]) -> Any:
+    """Return plain values, of which `change` was applied to all texts, names of entries too."""
+    if isinstance(value, dict):
+        return {map_texts(k, change): map_texts(entry, change) for k, entry in value.items()}
+    if isinstance(value, list):
+        return [map_texts(entry, change) for entry in value]
+    return change(value) if isinstance(value, str) else value
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line: control characters and line breaks become single spaces."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def escape_markdown(text: str) -> str:
+    """Return the text on one line, with all Markdown and HTML syntax escaped."""
+    entities = {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+    syntax = r"([\\`*_{}\[\]|~<>&$])"
+    return re.sub(syntax, lambda m: entities.get(m[1], "\\" + m[1]), one_line(text))
+
+
+def code_block(text: str, language: str) -> str:
+    """Return the text as a block of code in Markdown, with a fence that does not occur in it."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}{language}\n{text}\n{fence}"
+
+
+def without_home(text: str) -> str:
+    """Return the text with `~` in the place of the home folder, as a whole or before a path."""
+    return "~".join(_around_home(text))
+
+
+def shell_command(arguments: Sequence[str]) -> str:
+    """Return the command line of arguments, with `"$HOME"` in the place of the home folder."""
+    words = (
+        '"$HOME"'.join(shlex.quote(text) if text else "" for text in _around_home(argument))
+        for argument in arguments
+    )
+    return " ".join(word or "''" for word in words)
+
+
+def _around_home(text: str) -> list[str]:
+    """Return what is before, between and after the occurrences of the home folder."""
+    home = str(Path.home())
+    if home == "/":
+        return [text]
+    return re.split(rf"(?<![\w.~-]){re.escape(home)}(?![\w-])", text)
+
+
+def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
+    """Check that a server answers at `url` within `CONNECT_TIMEOUT_S`; proxies are respected.
+
+    The clients that download would retry for 20 seconds and more before they give up.
+
+    Raises:
+        UserError: no server answers; the message names `what`, the address and `offline`.
+    """
+    if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
+        raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")
+    if not url.startswith(("https://", "http://")):
+        raise UserError(f"could not fetch {what}: {url} is no address of a server (HF_ENDPOINT)")
+    request = urllib.request.Request(url, method="HEAD")
+    try:
+        with urllib.request.urlopen(request, timeout=CONNECT_TIMEOUT_S):
+            pass
+    except urllib.error.HTTPError:
+        pass  # an error status is an answer: the caller's own request will say what is wrong
+    except (OSError, http.client.HTTPException) as error:
+        raise UserError(f"could not fetch {what}: no connection to {url}; {offline}") from error

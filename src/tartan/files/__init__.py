@@ -1,1 +1,0 @@
-"""Reads and writes files: durable writes, checksums, bounded reads, escaped text."""

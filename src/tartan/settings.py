@@ -1,0 +1,276 @@
+"""Option types, and objects built from Hydra's configuration with each value checked strictly."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_type_hints
+
+from annotated_types import Ge, Gt, Le, Lt
+from pydantic import AllowInfNan, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic.errors import PydanticSchemaGenerationError
+
+from tartan.errors import UserError, first_line
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Natural = Annotated[int, Ge(0)]
+Count = Annotated[int, Ge(1)]
+Length = Annotated[int, Ge(8)]
+"""Maximum length of an input: an encoder's special tokens and some others must fit [tokens]."""
+NonNegative = Annotated[float, Ge(0)]
+Positive = Annotated[float, Gt(0)]
+Temperature = Annotated[float, Gt(0), AllowInfNan(True)]
+"""Temperature of a softmax; with `inf`, all are equal."""
+Share = Annotated[float, Gt(0), Le(1)]
+Part = Annotated[float, Gt(0), Lt(1)]
+"""A share between 0 and 1, excluding both."""
+Below1 = Annotated[float, Ge(0), Lt(1)]
+Fraction = Annotated[float, Ge(0), Le(1)]
+Size: TypeAlias = Positive | Literal["all"]
+"""Size of an auxiliary task, in multiples of the end task's training examples, or `all`."""
+
+CONF = str(Path(__file__).parent.resolve() / "conf")
+"""The folder of the shipped configs, which Hydra searches first."""
+TARGET = "_target_"
+"""Key of a class's name in Hydra's configs."""
+PLAIN = (int, float, bool, str, type(None))
+"""Types of single values in configurations and checkpoints."""
+STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
+"""Nothing is converted, and unknown entries are refused."""
+_hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any] | None:
+    """Return a validator of a type; None where pydantic does not know it, as for a tensor."""
+    if dataclasses.is_dataclass(hint):
+        return None  # checks itself
+    try:
+        return TypeAdapter(hint, config=STRICT)
+    except PydanticSchemaGenerationError:
+        return None
+
+
+def check(value: Any, hint: Any, option: str) -> Any:
+    """Return a value, NumPy's numbers as Python's, after checking it against a declared type.
+
+    Raises:
+        UserError: it does not fit; the message names `option`.
+    """
+    adapter = _adapter(hint)
+    if adapter is None:
+        return value
+    value = without_numpy(value)
+    try:
+        adapter.validate_python(value)
+    except ValidationError as error:
+        raise UserError(_message(error, value, option)) from None
+    return value
+
+
+def without_numpy(value: Any) -> Any:
+    """Return a value with NumPy's numbers and OmegaConf's containers as Python's."""
+    if type(value).__module__.startswith("omegaconf."):
+        from omegaconf import OmegaConf
+
+        value = OmegaConf.to_container(value, resolve=True)
+    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
+        return value.item()
+    if type(value) is dict:
+        return {key: without_numpy(entry) for key, entry in value.items()}
+    if type(value) in (list, tuple):
+        return type(value)(without_numpy(entry) for entry in value)
+    return value
+
+
+class Checked:
+    """Base of dataclasses that check their fields by the declared types.
+
+    Raises:
+        UserError: a field has an invalid value; the message names it.
+    """
+
+    __pydantic_config__ = STRICT
+
+    def __post_init__(self) -> None:
+        for name, hint in hints_of(type(self)).items():
+            # fields of frozen dataclasses too
+            object.__setattr__(self, name, check(getattr(self, name), hint, name))
+
+
+Schema = TypeVar("Schema", bound=Checked)
+
+
+def checked(function: Callable[P, R]) -> Callable[P, R]:
+    """Make a function, or `__init__`, check its arguments by their declared types.
+
+    An invalid argument raises a `UserError` that names it.
+    """
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            bound = signature.bind(*args, **kwargs)
+        except TypeError:
+            return function(*args, **kwargs)  # Python's message names the function
+        hints = hints_of(function)
+        for name, value in bound.arguments.items():
+            bound.arguments[name] = check(value, hints.get(name, Any), name)
+        return function(*bound.args, **bound.kwargs)
+
+    return call
+
+
+def hints_of(kind: Any) -> dict[str, Any]:
+    """Return the declared types of the arguments of a class or function."""
+    if dataclasses.is_dataclass(kind):
+        hints = _hints(kind)
+        return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
+    return _hints(inspect.getattr_static(kind, "__init__") if isinstance(kind, type) else kind)
+
+
+def typed(node: Any, schema: type[Schema], option: str = "") -> Schema:
+    """Return the dataclass `schema` filled from a config node, each value checked by its type.
+
+    Args:
+        node: the node of the config, or a mapping.
+        schema: the dataclass.
+        option: the node's dotted name, for messages; empty for the whole config, which may have
+            further entries that others refer to.
+
+    Raises:
+        UserError: an option is unknown, missing or invalid.
+    """
+    values = _resolved(node, option)
+    if not option:
+        known = {field.name for field in dataclasses.fields(schema)}
+        values = {key: value for key, value in values.items() if key in known}
+    try:
+        # strict JSON takes a mapping for a dataclass, which a strict value of Python's has to be
+        return TypeAdapter(schema).validate_json(json.dumps(values, default=str))
+    except ValidationError as error:
+        raise UserError(_message(error, values, option)) from error
+    except UserError as error:
+        raise UserError(f"{option}: {error}" if option else str(error)) from error
+
+
+def build(node: Any, option: str, **arguments: Any) -> Any:
+    """Build the object that `node._target_` names, with `arguments` besides the node's own.
+
+    Arguments of this project's own classes are checked against their declared types first.
+
+    Args:
+        node: the node of the config.
+        option: the node's dotted name, for messages.
+        arguments: further arguments.
+
+    Raises:
+        UserError: an argument is invalid, or the node names no class.
+    """
+    import hydra
+    from omegaconf.errors import OmegaConfBaseException
+
+    values = _resolved(node, option)
+    if not isinstance(values, dict) or TARGET not in values:
+        raise UserError(f"{option} names no class: its file needs a line {TARGET}: package.Class")
+    _check_arguments(values, option)
+    try:
+        return hydra.utils.instantiate(node, _convert_="all", **arguments)
+    except (hydra.errors.InstantiationException, OmegaConfBaseException) as error:
+        cause: BaseException = error
+        while cause.__cause__ is not None and not isinstance(cause, UserError):
+            cause = cause.__cause__
+        key = re.search(r"^full_key: (.+)$", str(error), re.MULTILINE)
+        place = key[1] if key else option
+        if place != option and not place.startswith(f"{option}."):
+            place = f"{option}.{place}"  # of a node without the config that it is from
+        raise UserError(f"{place}: {first_line(cause)}") from error
+
+
+def differing(stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    """Return the sorted names whose values differ, or that only one of the two has."""
+    names = sorted(stored.keys() | new.keys())
+    return [name for name in names if stored.get(name) != new.get(name)]
+
+
+def quoted(value: str | Path) -> str:
+    """Return a text as a value of Hydra's command line, quoted unless it is a simple path."""
+    from hydra.core.override_parser.types import Quote, QuotedString
+
+    if isinstance(value, Path) and re.fullmatch(r"[\w./-]*/[\w./-]*", str(value), re.ASCII):
+        return str(value)
+    # backslashes before a reference count
+    escaped = re.sub(r"(\\*)(\$\{)", lambda m: m[1] * 2 + "\\" + m[2], str(value))
+    return QuotedString(escaped, Quote.single).with_quotes()
+
+
+def _resolved(node: Any, option: str) -> Any:
+    """Return a config node as plain values, without those that are missing (`???`)."""
+    from omegaconf import OmegaConf
+    from omegaconf.errors import OmegaConfBaseException
+
+    if not OmegaConf.is_config(node):
+        return node
+    try:
+        return _without_missing(OmegaConf.to_container(node, resolve=True))
+    except OmegaConfBaseException as error:
+        key = str(error.full_key or "").removeprefix(f"{node._get_full_key(None)}.")
+        raise UserError(f"{'.'.join(filter(None, [option, key]))}: {first_line(error)}") from error
+
+
+def _without_missing(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {k: _without_missing(entry) for k, entry in value.items() if entry != "???"}
+    return value
+
+
+def _check_arguments(values: Any, option: str) -> None:
+    """Check what a node, and those within it, sets of this project's classes."""
+    entries = enumerate(values) if isinstance(values, list) else values.items()
+    target = "" if isinstance(values, list) else str(values.get(TARGET, ""))
+    hints: Mapping[str, Any] = {}
+    if target.startswith("tartan."):
+        module, _, name = target.rpartition(".")
+        try:
+            hints = hints_of(getattr(importlib.import_module(module), name))
+        except (ImportError, AttributeError):
+            return  # which building it reports
+    for key, value in entries:
+        place = f"{option}.{key}"
+        is_node = isinstance(value, (dict, list))
+        if key in hints and not (is_node and TARGET in str(value)):
+            check(value, hints[key], place)
+        if is_node:
+            _check_arguments(value, place)
+
+
+def _message(error: ValidationError, value: Any, option: str) -> str:
+    """Return in one line what is wrong with the first invalid value, and its dotted name."""
+    errors = error.errors(include_url=False, include_context=False)
+    loc, is_missing = errors[0]["loc"], errors[0]["type"].startswith("missing")
+    names: list[object] = [option] if option else []
+    depth = 0
+    for key in loc:  # which also names members of unions
+        is_list = isinstance(value, list | tuple) and isinstance(key, int)
+        inside = is_list or (isinstance(value, dict) and key in value)
+        if not (inside or is_missing):
+            break
+        names, depth = [*names, key], depth + 1
+        value = value[key] if inside else None  # type: ignore[index]
+    allowed = dict.fromkeys(
+        entry["msg"].removeprefix("Value error, ")
+        for entry in errors
+        if entry["loc"][:depth] == loc[:depth]
+    )
+    place = ".".join(map(str, names)) + ": " if names else ""
+    return f"{place}{' or '.join(allowed)}" + ("" if is_missing else f", got {value!r}")
