@@ -11,7 +11,7 @@ from matplotlib.ticker import LogFormatter
 
 from studies.row import Row
 from tartan.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
-from tartan.report.labels import metric_label
+from tartan.report.settings import metric_label
 
 
 def draw_costs(rows: Sequence[Row]) -> Figure | None:

@@ -11,7 +11,7 @@ from studies.overview import overview_of
 from studies.part import Contrast, Part, Question, cells_of
 from studies.row import Row
 from tartan.files import escape_markdown as escape
-from tartan.report.labels import metric_label, plural
+from tartan.report.settings import metric_label, plural
 
 BASELINE = "finetune"
 """The setting that others with the same budget are compared with."""

@@ -10,8 +10,7 @@ import pandas as pd
 from studies.estimate import LEAST_SEEDS, SeedMean
 from tartan.evaluation.statistics import Interval, permutation_test
 from tartan.files import escape_markdown as escape
-from tartan.report.tables.table import p_words
-from tartan.report.text import markdown_of
+from tartan.report.tables import markdown_of, p_words
 
 NONE = "–"
 """Entry of a table for a value that is not known."""

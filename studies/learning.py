@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from tartan.core.task_names import END_TASK
-from tartan.report.reading.steps import read_steps
+from tartan.report.runs import read_steps
 from tartan.run_folder.result import Result
 
 LAST = 0.1

@@ -22,7 +22,7 @@ from studies.format import NONE, interval_words, markdown_table, mean_words, p_o
 from studies.part import Contrast, Part, Question
 from studies.published import published_score
 from studies.row import Row
-from tartan.report.labels import metric_label
+from tartan.report.settings import metric_label
 
 _CLAIM = "Claim "
 """Beginning of the statements that are the paper's."""

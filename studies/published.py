@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tartan.report.tables.paper import paper_tables
+from tartan.report.paper import paper_tables
 
 _LABELS = {"acl_arc": 1688, "scierc": 3219, "chemprot": 4169, "hyperpartisan": 516}
 """Number of training examples of the paper's tasks."""

@@ -17,7 +17,7 @@ from studies.learning import learning_of
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.files import Plain, read_bytes, read_json, violation, write_durably
-from tartan.report.reading.run import read_run
+from tartan.report.runs import read_run
 from tartan.run_folder.result import Result
 
 CELL = "study.json"

@@ -37,9 +37,8 @@ from tartan.errors import UserError
 from tartan.files import note_checksum, write_durably
 from tartan.methods.checkpoint_io import load_whole
 from tartan.predict.predict import Settings, predict_file
-from tartan.report.report import report_of
-from tartan.report.verdicts.comparison import ComparisonOptions
-from tartan.report.write import write_report
+from tartan.report.comparison import ComparisonOptions
+from tartan.report.report import report_of, write_report
 from tartan.run_folder.lock import exclusive_run
 from tartan.run_folder.stored import check_same_inputs, stored_result
 from tests.build_corpus.made_up import article, built, write_articles, write_shard

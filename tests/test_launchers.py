@@ -9,8 +9,7 @@ import re
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.report.reading.progress import progress_of
-from tartan.report.reading.search import search
+from tartan.report.runs import find_runs
 from tartan.run_folder.lock import LOCK
 from tartan.run_folder.sweep import RECORDS
 from tests import slurm
@@ -50,8 +49,8 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     (result,) = runs.rglob("result.json")
     assert json.loads(result.read_text())["seed"] == 0
     assert (result.parent / LOCK).is_file()
-    progress = progress_of(search(runs))
-    assert progress.counts == {"finished": 1, "failed": 1}
+    found = find_runs(runs)
+    assert found.counts == {"finished": 1, "failed": 1}
     (record,) = (runs / RECORDS).iterdir()
     assert (record / "ended").is_file()
 
@@ -94,4 +93,4 @@ def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
     submitted = (notes / "sbatch").read_text()
     for line in ("--gpus-per-node=1", "--signal=USR2@300", "--array=0-1%2", "--time=240"):
         assert f"#SBATCH {line}" in submitted
-    assert progress_of(search(tmp_path / "runs")).counts == {"finished": 2}
+    assert find_runs(tmp_path / "runs").counts == {"finished": 2}

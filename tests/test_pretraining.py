@@ -15,9 +15,9 @@ from tartan.encoders.text_encoder import load_folder
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import run_experiment
-from tartan.report.reading.grouping import benchmarks_of
-from tartan.report.reading.search import search
-from tartan.report.tables.summary import in_words, inventory
+from tartan.report.runs import find_runs
+from tartan.report.settings import benchmarks_of
+from tartan.report.summary import inventory
 from tartan.run_folder.result import read_result
 from tartan.run_folder.summary import print_summary
 from tests.build_corpus.made_up import built
@@ -224,9 +224,9 @@ def test_what_cannot_be_is_said_before_any_training(
 
 def test_a_report_names_the_encoder_and_its_perplexity(run, tmp_path):
     shutil.copytree(run.folder, tmp_path / "run")  # those of other tests lie beside it
-    found = search(tmp_path)
+    found = find_runs(tmp_path)
     assert found.unreadable == []
-    told = in_words(inventory(found, benchmarks_of(found.runs)))
+    told = inventory(found, benchmarks_of(found.runs))
     reached = run.result["dev"]["whole"]["metrics"]["perplexity"]
     texts = run.result["dev"]["whole"]["examples"]
     assert f"tiny, perplexity {reached:.3f} on {texts} held-out texts" in told

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tartan.experiment.main import exit_code
-from tartan.report.reading.run import read_command
+from tartan.report.runs import read_command
 from tests.conftest import ROOT
 from tests.in_process import config_of
 from tests.programs import started

@@ -8,8 +8,8 @@ import shlex
 import pytest
 from hydra import compose, initialize_config_dir
 
+from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
-from tartan.report.verdicts.comparison import ComparisonOptions
 from tartan.run_folder.run_next import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in
@@ -70,8 +70,8 @@ def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cl
 
     report = report_of(folder, ComparisonOptions())
     assert report.benches == []
-    assert report.progress.counts == {"finished": 3}
-    assert "3 of them not evaluated on test" in "".join(map(str, report.inventory))
+    assert report.found.counts == {"finished": 3}
+    assert "3 of them not evaluated on test" in report.inventory
 
 
 def test_a_search_in_which_everything_fails_says_so(run_cli):

@@ -9,8 +9,8 @@ from omegaconf import OmegaConf
 
 from tartan.compare.main import main
 from tartan.files import process_lock
+from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
-from tartan.report.verdicts.comparison import ComparisonOptions
 from tests.programs import called_for_text
 
 pytestmark = pytest.mark.slow

@@ -11,7 +11,7 @@ from studies.estimate import LEAST_SEEDS, contrast_of
 from studies.format import bounds
 from studies.part import Contrast, all_parts, read_part
 from studies.row import Row, read_rows
-from tartan.report.labels import metric_label
+from tartan.report.settings import metric_label
 from tests.conftest import ROOT
 
 NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from tartan.core.weighting.aang import Aang
-from tartan.figures.factor_weights import draw_factor_weights, factor_weights_figure, shares_of
+from tartan.figures.weights import draw_factor_weights, factor_weights_figure, shares_of
 from tests.objectives.spaces import space
 
 NAMES = ["end_task", *space("aang_td").members("aang")]

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tartan.figures.task_weights import draw_task_weights, mean_weights
+from tartan.figures.weights import draw_task_weights, mean_weights
 
 
 @pytest.fixture

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
-from tartan.report.reading.grouping import Benchmark, Setting, benchmarks_of
-from tartan.report.reading.run import Run, read_run
+from tartan.report.runs import Run, read_run
+from tartan.report.settings import Benchmark, Setting, benchmarks_of
 from tartan.run_folder.result import SCHEMA
 from tests.in_process import STAGES
 
@@ -216,7 +216,7 @@ def bench_of(root: Path) -> Benchmark:
 
 def setting_of(root: Path, method: str) -> Setting:
     """The only setting of a method."""
-    (setting,) = (s for s in bench_of(root).settings if s.method == method)
+    (setting,) = (s for s in bench_of(root).settings if s.result.method == method)
     return setting
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tartan.evaluation.statistics import permutation_test
-from tartan.report.tables.paper import paper_tables
+from tartan.report.paper import paper_tables
 
 PUBLISHED = [
     (table.key, task, name, row.scores[name], max(row.scores[a] for a in against), p)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from studies.learning import learning_of
-from tartan.report.reading.run import read_run
+from tartan.report.runs import read_run
 from tests.report.made_up_runs import config_of, result_of, write_run
 
 HEADER = "stage,step,task,weight,cosine,loss,gradient_norm"

@@ -6,7 +6,7 @@ import pytest
 
 from studies.row import CELL, CellNote, digest_of, encoder_name, read_rows, row_of, write_rows
 from tartan.errors import UserError
-from tartan.report.reading.run import read_run
+from tartan.report.runs import read_run
 from tests.report.made_up_runs import config_of, result_of, write_run
 from tests.studies.made_up_rows import row
 

@@ -32,9 +32,8 @@ from tartan.experiment.prepare import (
     prepare,
 )
 from tartan.experiment.result import result_of, whole_of
-from tartan.figures.factor_weights import draw_factor_weights
 from tartan.figures.style import plain
-from tartan.figures.task_weights import draw_task_weights
+from tartan.figures.weights import draw_factor_weights, draw_task_weights
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from tartan.methods.given_metrics import METRICS

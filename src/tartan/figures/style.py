@@ -12,18 +12,17 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-PALETTE = {
-    "blue": "#0072B2",
-    "vermilion": "#D55E00",
-    "green": "#009E73",
-    "purple": "#CC79A7",
-    "orange": "#E69F00",
-    "sky": "#56B4E9",
-    "black": "#000000",
-    "olive": "#8C8C00",
-}
+COLOURS = (
+    "#0072B2",
+    "#D55E00",
+    "#009E73",
+    "#CC79A7",
+    "#E69F00",
+    "#56B4E9",
+    "#000000",
+    "#8C8C00",
+)
 """Okabe and Ito's palette, its yellow darkened for a white background."""
-COLOURS = tuple(PALETTE.values())
 MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
 LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
 _RC = {
@@ -46,16 +45,8 @@ class Style:
     line: str | tuple[int, tuple[int, ...]]
 
 
-def styles_of(keys: Sequence[str]) -> Mapping[str, Style]:
-    """Return a style for each key, in order."""
-    return {key: style(index) for index, key in enumerate(keys)}
-
-
 def style(index: int) -> Style:
-    """Return the style of the `index`-th line.
-
-    There are 64 pairs of colour and marker before one repeats.
-    """
+    """Return the style of the `index`-th line: 64 pairs of colour and marker before one repeats."""
     other = index + index // len(COLOURS)
     return Style(
         COLOURS[index % len(COLOURS)],
@@ -64,10 +55,18 @@ def style(index: int) -> Style:
     )
 
 
-def figure(width: float, height: float) -> Figure:
-    """Return an empty figure of this size [inches]."""
+def styles_of(keys: Sequence[str]) -> Mapping[str, Style]:
+    """Return a style for each key, in order."""
+    return {key: style(index) for index, key in enumerate(keys)}
+
+
+def figure(width: float, height: float, title: str = "") -> Figure:
+    """Return an empty figure of this size [inches]; `title` is text from runs."""
     with mpl.rc_context(_RC):
-        return Figure(figsize=(width, height), layout="constrained")
+        picture = Figure(figsize=(width, height), layout="constrained")
+    if title:
+        picture.suptitle(plain(title, 100), x=0.01, ha="left", fontweight="bold", fontsize=10)
+    return picture
 
 
 def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) -> list[Axes]:
@@ -87,8 +86,7 @@ def legend_below(picture: Figure, columns: int = 2) -> None:
     """Draw one legend below the figure, with each label of any of its axes once."""
     entries: dict[str, Artist] = {}
     for axes in picture.axes:
-        handles, labels = axes.get_legend_handles_labels()
-        for label, handle in zip(labels, handles, strict=True):
+        for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
     picture.legend(
         list(entries.values()),
@@ -97,11 +95,6 @@ def legend_below(picture: Figure, columns: int = 2) -> None:
         ncols=min(columns, max(1, len(entries))),
         frameon=False,
     )
-
-
-def title(axes: Axes, text: str) -> None:
-    """Set the title of a figure with one pair of axes."""
-    axes.set_title(plain(text, 90), loc="left", fontweight="bold", fontsize=10)
 
 
 def save(picture: Figure, folder: Path, name: str) -> None:

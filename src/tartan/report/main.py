@@ -23,9 +23,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     options = _parser().parse_args(arguments)
     # here, so that --help answers at once
-    from tartan.report.report import report_of
-    from tartan.report.verdicts.comparison import ComparisonOptions
-    from tartan.report.write import PAGE, write_report
+    from tartan.report.comparison import ComparisonOptions
+    from tartan.report.report import PAGE, report_of, write_report
 
     out = options.out or options.runs / "report"
     try:
@@ -46,26 +45,20 @@ def _show(report: Report) -> None:
     from rich.console import Console
 
     from tartan.files import one_line
-    from tartan.report.tables.summary import in_words
-    from tartan.report.text import to_terminal
-    from tartan.report.write import progress_line
+    from tartan.report.tables import to_terminal
 
     def show(*lines: str) -> None:
         for line in lines:
             print(one_line(line))  # names of folders may hold what moves a terminal's cursor
 
-    show(in_words(report.inventory))
-    if not report.progress.is_over:
-        show(progress_line(report.progress))
+    show(report.inventory, *filter(None, [report.progress]))
     for part in report.benches:
         show("")
         if len(part.bench.settings) > 1:
             Console().print(to_terminal(part.tables[0]))
         else:
             show(part.bench.label)
-        show(*(f"- {in_words(s)}" for s in part.sentences))
-    for unreadable in report.unreadable:
-        show("", f"not read: {unreadable.name}: {unreadable.reason}")
+        show(*(f"- {sentence}" for sentence in part.sentences))
     for remark in report.remarks:
         show("", remark)
 

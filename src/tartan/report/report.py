@@ -1,22 +1,29 @@
-"""Assembles the content of a report before any of it is written."""
+"""Assembles a report of a folder of runs, and writes it: tables, figures, Markdown, one page."""
 
 from __future__ import annotations
 
+import base64
+import time
 from dataclasses import dataclass
 from pathlib import Path
 
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
 from tartan.errors import UserError
-from tartan.report.figures.pictures import Picture, pictures_of
-from tartan.report.reading.grouping import Benchmark, benchmarks_of
-from tartan.report.reading.progress import Progress, progress_of
-from tartan.report.reading.search import Found, Unreadable, search
-from tartan.report.tables.paper import paper_tables
-from tartan.report.tables.paper_table import paper_table
-from tartan.report.tables.summary import Sentence, inventory, sentences_of
-from tartan.report.tables.table import ResultTable
-from tartan.report.verdicts.comparison import ComparisonOptions
-from tartan.report.verdicts.overview import overview
+from tartan.figures.style import save
+from tartan.files import check_written_folder, escape_markdown, one_line
+from tartan.report.comparison import ComparisonOptions
+from tartan.report.paper import paper_table, paper_tables
+from tartan.report.pictures import Picture, pictures_of
+from tartan.report.runs import Found, find_runs
+from tartan.report.settings import Benchmark, benchmarks_of, differing_options
+from tartan.report.summary import inventory, sentences_of
+from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
+from tartan.run_folder.duration import duration
 from tartan.run_folder.result import PARTS
+
+PAGE = "report.html"
 
 
 @dataclass(frozen=True)
@@ -24,7 +31,7 @@ class BenchmarkReport:
     """A benchmark's sentences, and its tables: for all of test and, if it differs, unseen."""
 
     bench: Benchmark
-    sentences: list[Sentence]
+    sentences: list[str]
     tables: list[ResultTable]
 
 
@@ -33,21 +40,19 @@ class Report:
     """The content of a report of a folder of runs.
 
     Attributes:
-        found: the runs that were read.
+        found: the runs that were read, and the state of all.
         choice: options of comparisons.
-        progress: the state of the runs.
         inventory: a sentence about the runs that were read.
         benches: the benchmarks in order.
         paper: the paper's tables for which there are runs.
         without_runs: titles of the paper's other tables.
-        pictures: the static figures.
-        remarks: lines about what could not be drawn.
+        pictures: the figures.
+        remarks: lines about what could not be read or drawn.
     """
 
     found: Found
     choice: ComparisonOptions
-    progress: Progress
-    inventory: Sentence
+    inventory: str
     benches: list[BenchmarkReport]
     paper: list[ResultTable]
     without_runs: list[str]
@@ -55,14 +60,12 @@ class Report:
     remarks: list[str]
 
     @property
-    def tables(self) -> list[ResultTable]:
-        """All tables."""
-        return [*(table for bench in self.benches for table in bench.tables), *self.paper]
-
-    @property
-    def unreadable(self) -> list[Unreadable]:
-        """Runs and records of sweeps that could not be read."""
-        return [*self.found.unreadable, *self.progress.unreadable]
+    def progress(self) -> str:
+        """The state of the runs in words, e.g. `8 finished, 1 running`; empty if all are over."""
+        counts = self.found.counts
+        return (
+            "" if self.found.is_over else ", ".join(f"{n} {state}" for state, n in counts.items())
+        )
 
 
 def report_of(root: Path, choice: ComparisonOptions) -> Report:
@@ -71,8 +74,8 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
     Raises:
         UserError: there are none.
     """
-    found = search(root)
-    if not (found.runs or found.unfinished or found.unreadable):
+    found = find_runs(root)
+    if not (found.jobs or found.unreadable):
         raise UserError(f"there are no runs in {root}")
     benches = benchmarks_of(found.runs)
     reports = [
@@ -86,21 +89,89 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
     paper: list[ResultTable] = []
     without_runs: list[str] = []
     for definition in paper_tables():
-        of_parts = [paper_table(definition, benches, part, choice) for part in PARTS]
-        tables = [table for table in of_parts if table is not None]
-        paper += tables
-        if not tables:
+        tables = [paper_table(definition, benches, part, choice) for part in PARTS]
+        paper += [table for table in tables if table is not None]
+        if not any(tables):
             without_runs.append(f"{definition.title} ({definition.paper})")
-    remarks: list[str] = []
+    remarks = [f"not read: {name}: {reason}" for name, reason in found.unreadable.items()]
     pictures = pictures_of(benches, remarks)
-    return Report(
-        found,
-        choice,
-        progress_of(found),
-        inventory(found, benches),
-        reports,
-        paper,
-        without_runs,
-        pictures,
-        remarks,
+    told = inventory(found, benches)
+    return Report(found, choice, told, reports, paper, without_runs, pictures, remarks)
+
+
+def write_report(report: Report, folder: Path) -> None:
+    """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
+
+    Raises:
+        UserError: the folder cannot be written, or a link in it leads elsewhere.
+    """
+    check_written_folder(folder)
+    try:
+        for picture in report.pictures:
+            save(picture.figure, folder / "figures", picture.name)
+        (folder / "tables").mkdir(parents=True, exist_ok=True)
+        for table in [*(t for part in report.benches for t in part.tables), *report.paper]:
+            for ending, text in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
+                path = folder / "tables" / f"{table.key}.{table.part}.{ending}"
+                path.write_text(text(table), encoding="utf-8")
+        (folder / "report.md").write_text(_markdown(report), encoding="utf-8")
+        (folder / PAGE).write_text(_page(report, folder / "figures"), encoding="utf-8")
+    except OSError as error:
+        reason = f"{error.filename}: {error.strerror}"
+        raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
+
+
+def _markdown(report: Report) -> str:
+    def images(bench: str) -> list[str]:
+        shown = [p for p in report.pictures if p.bench == bench]
+        return [f"![{p.caption}](figures/{p.name}.png)" for p in shown]
+
+    blocks = ["# Report", escape_markdown(report.inventory)]
+    if report.progress:
+        blocks.append(f"Progress: {report.progress}.")
+    for part in report.benches:
+        blocks.append(f"## {escape_markdown(part.bench.label)}")
+        blocks += ["\n".join(f"- {escape_markdown(sentence)}" for sentence in part.sentences)]
+        blocks += [to_markdown(table) for table in part.tables] + images(part.bench.key)
+    blocks += ["## The paper's tables", *(to_markdown(table) for table in report.paper)]
+    if report.without_runs:
+        blocks.append("No runs for: " + "; ".join(report.without_runs) + ".")
+    blocks += images("")
+    if report.remarks:
+        lines = "\n".join(f"- {escape_markdown(line)}" for line in report.remarks)
+        blocks += ["## Not read", lines]
+    return "\n\n".join(blocks) + "\n"
+
+
+def _page(report: Report, figures: Path) -> str:
+    """Return the HTML page, which loads nothing else and shows text from runs as plain text.
+
+    Figures are in it as data URIs: as images they can neither run scripts nor load anything.
+    """
+
+    def shown(value: object) -> object:
+        return one_line(value) if type(value) is str else value
+
+    def image(picture: Picture) -> str:
+        content = (figures / f"{picture.name}.svg").read_bytes()
+        return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
+
+    here = Path(__file__).parent
+    environment = Environment(
+        loader=FileSystemLoader(here),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=shown,
     )
+    environment.filters["duration"] = duration
+    page: str = environment.get_template("page.html").render(
+        report=report,
+        written=time.strftime("%Y-%m-%d %H:%M"),
+        style=Markup((here / "style.css").read_text(encoding="utf-8")),
+        script=Markup((here / "script.js").read_text(encoding="utf-8")),
+        image=image,
+        differing=lambda bench: differing_options([one.options for one in bench.settings]),
+    )
+    return page

@@ -202,9 +202,14 @@ def _amount(result: Result, name: str, corpora: Mapping[str, str]) -> str:
 
 def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
     """Return what runs of one setting share of an auxiliary task; seeds may draw its texts."""
-    if drawn:
-        return {"kind": auxiliary.kind, "size": auxiliary.size}
-    return auxiliary.model_dump(exclude={"source"})
+    if not drawn:
+        return auxiliary.model_dump(exclude={"source"})
+    source = PurePath(auxiliary.source).name
+    shared = {"kind": auxiliary.kind, "size": auxiliary.size, "source": source}
+    if auxiliary.kind != "task" and auxiliary.decontaminated is None:
+        # of texts that were chosen from a corpus it ends in their number, and a seed
+        shared["fingerprint"] = re.sub(r":\d+:(-?\d+)$", r":\1", auxiliary.fingerprint)
+    return shared
 
 
 def _digest(content: Any) -> str:

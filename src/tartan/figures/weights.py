@@ -1,0 +1,183 @@
+"""Draws the weights of tasks, and of the factors of composed objectives (AANG), over the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from scipy.special import softmax
+
+from tartan.core.task_names import END_TASK, JOINT, SEPARATOR, STAGES
+from tartan.figures.style import COLOURS, Style, axes_of, figure, legend_below, plain, style
+
+TWO_WAY = "two_way"
+_TITLES = {
+    "data": "data",
+    "transform": "input transform",
+    "representation": "representation",
+    "output": "output",
+    TWO_WAY: "end task and auxiliaries",
+}
+_RANKED = 12
+"""Maximum number of objectives in the ranking."""
+
+
+def mean_over_runs(runs: Sequence[pd.DataFrame], keys: list[str], value: str) -> pd.DataFrame:
+    """Return mean and standard deviation of a column over runs at each step.
+
+    Steps that half of the runs or fewer reached are omitted, so that no mean is of the few that
+    trained longest.
+
+    Args:
+        runs: a table for each run, with columns step, `keys` and `value`.
+        keys: columns that are kept apart.
+        value: the column of values.
+
+    Returns:
+        Columns `keys`, step, mean and deviation, which is 0 where there is one run.
+    """
+    grouped = pd.concat(runs).groupby([*keys, "step"], sort=False)[value]
+    frame = grouped.agg(mean="mean", deviation="std", count="count").reset_index()
+    frame = frame[2 * frame["count"] > len(runs)].drop(columns="count")
+    return frame.sort_values("step", kind="stable").fillna({"deviation": 0.0})
+
+
+def mean_weights(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
+    """Return `mean_over_runs` of task weights; rows of a step log, of one stage."""
+    return mean_over_runs(runs, ["task"], "weight")
+
+
+def tasks_of(weights: pd.DataFrame) -> list[str]:
+    """Return the tasks of `mean_weights`: the end task first, the others alphabetically."""
+    return sorted(weights["task"].unique(), key=lambda task: (task != END_TASK, task))
+
+
+def draw_mean(axes: Axes, means: pd.DataFrame, drawn: Style, label: str) -> None:
+    """Draw a line over the steps, with a band of one standard deviation."""
+    steps, mean, spread = (means[name].to_numpy(float) for name in ("step", "mean", "deviation"))
+    axes.plot(
+        steps, mean, color=drawn.colour, linestyle=drawn.line, linewidth=1.8, label=label,
+        marker=drawn.marker, markersize=4.5, markevery=max(1, len(steps) // 6),
+    )  # fmt: skip
+    axes.fill_between(steps, mean - spread, mean + spread, color=drawn.colour, alpha=0.15, lw=0)
+
+
+def draw_task_weights(
+    weights_file: Path,
+    stage: str,
+    evaluations: Sequence[tuple[int, float]],
+    metric: str,
+    title: str,
+    target: Path,
+) -> None:
+    """Draw the weights of one run over the dev metric that they led to, as a PNG at `target`.
+
+    Args:
+        weights_file: the run's step log.
+        stage: the stage to draw.
+        evaluations: `(step, value)` of the dev metric in the same stage.
+        metric: the metric's name.
+        title: title of the whole figure.
+        target: the PNG.
+    """
+    table = pd.read_csv(weights_file)
+    weights = mean_weights([table[(table["stage"] == stage) & table["weight"].notna()]])
+    tasks = tasks_of(weights)
+    last = weights.groupby("task")["mean"].last()
+    shown = sorted(tasks[1:], key=lambda task: -last[task])[: len(COLOURS) - 1]
+    picture = figure(8, 5.4, title)
+    upper, lower = axes_of(picture, 2, 1, sharex=True, height_ratios=[2, 1])
+    for index, task in enumerate([tasks[0], *(task for task in tasks if task in shown)]):
+        label = f"{plain(task)}  {last[task]:.2f}"
+        draw_mean(upper, weights[weights["task"] == task], style(index), label)
+    _widen(upper, 1 / len(tasks))
+    upper.set_ylabel("task weight α (dotted: equal)")
+    if evaluations:
+        steps, values = zip(*evaluations, strict=True)
+        lower.plot(steps, values, color="0.25", marker="o", markersize=4, linewidth=1.2)
+        best = max(range(len(values)), key=values.__getitem__)
+        lower.plot(steps[best], values[best], marker="o", markersize=9, mfc="none", mec=COLOURS[1])
+        lower.set_title(f"ring: the best, {values[best]:.3f}", loc="right", fontsize=8)
+    lower.set_ylabel(f"dev {metric.replace('_', '-')}")
+    lower.set_xlabel("optimiser step")
+    legend_below(picture, columns=3)
+    picture.savefig(target, dpi=150)
+
+
+def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
+    """Return each factor's share among the choices of its kind: a softmax of the logits.
+
+    Args:
+        logits: columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage.
+
+    Returns:
+        Columns step, stage, choice and share. The share of an objective is that of the auxiliary
+        tasks' total weight, from the sum of its factors.
+    """
+    table = logits[["step", "logit"]].copy()
+    table[["stage", "choice"]] = logits["factor"].str.split("/", n=1, expand=True)
+    of_factors = logits.set_index(["step", "factor"])["logit"]
+    joint = table[table["stage"] == JOINT]
+    parts = joint["choice"].str.split(SEPARATOR)
+    table.loc[joint.index, "logit"] += sum(
+        of_factors.reindex(zip(joint["step"], f"{stage}/" + parts.str[i], strict=True)).to_numpy()
+        for i, stage in enumerate(STAGES)
+    )
+    grouped = table.groupby(["stage", "step"], sort=False)["logit"]
+    table["share"] = grouped.transform(lambda own: softmax(own.to_numpy()))
+    return table.drop(columns="logit")
+
+
+def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
+    """Draw a line for each choice, with a band of one standard deviation, and the ranking.
+
+    Args:
+        runs: the result of `shares_of` for each run.
+        title: title of the whole figure.
+    """
+    table = mean_over_runs(runs, ["stage", "choice"], "share")
+    picture = figure(11, 6.4, title)
+    grid = axes_of(picture, 2, 3)
+    for axes, (stage, words) in zip(grid, _TITLES.items(), strict=False):
+        of_stage = table[table["stage"] == stage]
+        choices = list(dict.fromkeys(of_stage["choice"]))
+        for index, choice in enumerate(choices):
+            draw_mean(axes, of_stage[of_stage["choice"] == choice], style(index), _shown(choice))
+        _widen(axes, 1 / max(1, len(choices)))
+        axes.set_title(words, loc="left", fontsize=10)
+        axes.set_xlabel("optimiser step")
+        axes.set_ylabel("share (dotted: equal)")
+        axes.legend(frameon=False, fontsize=8)
+    objectives = table[table["stage"] == JOINT]
+    last = objectives[objectives["step"] == objectives["step"].max()].sort_values("mean")[-_RANKED:]
+    names = [_shown(choice).replace(SEPARATOR, " · ") for choice in last["choice"]]
+    ranking = grid[-1]
+    ranking.barh(names, last["mean"], xerr=last["deviation"], color=COLOURS[0], height=0.7)
+    ranking.axvline(1 / objectives["choice"].nunique(), color="0.6", linewidth=1, linestyle=":")
+    ranking.tick_params(axis="y", labelsize=7)
+    ranking.set_title(f"objectives, the {len(last)} first", loc="left", fontsize=10)
+    ranking.set_xlabel("share of the auxiliaries' weight")
+    return picture
+
+
+def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None:
+    """Draw the factors of a stage of a run's factor log as a PNG at `target`."""
+    table = pd.read_csv(log)
+    table = table[table["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")
+    factor_weights_figure([shares_of(table)], title).savefig(target, dpi=150)
+
+
+def _widen(axes: Axes, equal: float) -> None:
+    """Make the axis wide enough that noise does not look like a trend; mark equal weights."""
+    lowest, highest = axes.get_ylim()
+    centre, half = (lowest + highest) / 2, max((highest - lowest) / 2, 0.06)
+    axes.set_ylim(max(0.0, centre - half), centre + half)
+    if abs(equal - centre) < half:  # weights that do not sum to 1 may be far from it
+        axes.axhline(equal, color="0.6", linewidth=1, linestyle=":", zorder=0)
+
+
+def _shown(choice: object) -> str:
+    return plain(str(choice).replace("_", " "), 100)

@@ -1,1 +1,0 @@
-"""Makes the report's self-contained HTML page."""

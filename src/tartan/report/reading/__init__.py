@@ -1,1 +1,0 @@
-"""Reads run folders: finished runs, their settings, and the progress of sweeps."""

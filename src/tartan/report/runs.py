@@ -1,0 +1,272 @@
+"""Reads all runs below a folder as plain data: finished, unfinished and planned ones."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Annotated, Any, Literal, get_args
+
+import pandas as pd
+from pydantic import Field
+
+from tartan.errors import UserError, first_line
+from tartan.files import Plain, read_bytes, read_json, read_yaml
+from tartan.run_folder.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
+from tartan.run_folder.lock import is_running
+from tartan.run_folder.name import RESULT, command_of, places_of
+from tartan.run_folder.result import Result, read_result
+from tartan.run_folder.stored import stored_options
+from tartan.run_folder.sweep import ENDED, PLAN, RECORDS
+
+State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
+_LARGEST_LOG = 512 << 20
+"""Maximum size of a log that is read: some five million rows [bytes]."""
+_Text = Annotated[str, Field(max_length=20_000)]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished run.
+
+    Attributes:
+        folder: the run folder.
+        name: the folder's name, relative to the folder of the report.
+        result: the run's result, which says its setting and its data.
+        options: its options by dotted name, without those that do not change the training; empty
+            where the folder has no config.
+        command: the command that trains it; None if unknown.
+        finished: when its result was written [ns].
+    """
+
+    folder: Path
+    name: str
+    result: Result
+    options: dict[str, Any]
+    command: str | None
+    finished: int
+
+
+@dataclass(frozen=True)
+class Job:
+    """A run that exists or is planned: its state, folder (empty without one), command, and why."""
+
+    state: State
+    name: str
+    command: str
+    detail: str = ""
+
+
+@dataclass
+class Found:
+    """Everything below a folder of runs, in the order of the folders' names.
+
+    Attributes:
+        root: the folder.
+        runs: the finished runs.
+        jobs: all runs: those of sweeps first, then the others.
+        unreadable: names of what cannot be read, with the reasons.
+    """
+
+    root: Path
+    runs: list[Run] = field(default_factory=list)
+    jobs: list[Job] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of jobs by state, without states that have none."""
+        states = [job.state for job in self.jobs]
+        return {state: states.count(state) for state in get_args(State) if state in states}
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every job is finished."""
+        return set(self.counts) <= {"finished"}
+
+
+def find_runs(root: Path) -> Found:
+    """Read every run below `root`; an unreadable run does not stop the others.
+
+    Raises:
+        UserError: `root` is not a folder, or cannot be listed.
+    """
+    if not root.is_dir():
+        raise UserError(f"{root} is not a folder of runs")
+    found = Found(root)
+    jobs: dict[str, Job] = {}
+    for folder in _run_folders(root):
+        name = folder.relative_to(root).as_posix()
+        try:
+            if (folder / RESULT).exists():
+                run = read_run(folder, name)
+                found.runs.append(run)
+                jobs[name] = Job("finished", name, run.command or "")
+            else:
+                jobs[name] = _unfinished(folder, name)
+        except (UserError, OSError) as error:
+            found.unreadable[name] = str(error)
+            jobs[name] = Job("unreadable", name, "", str(error))
+    planned: dict[str, Job] = {}
+    for record in sorted(root.rglob(f"{RECORDS}/*")):
+        hidden = [part for part in record.relative_to(root).parts if part.startswith(".")]
+        if record.is_dir() and hidden == [RECORDS]:  # a killed comparison leaves a hidden folder
+            try:
+                later = _jobs_of_sweep(record, root, jobs)
+                # a sweep that was interrupted before a job has only its plan for it
+                planned |= {c: job for c, job in later.items() if job.name or c not in planned}
+            except (UserError, OSError) as error:
+                found.unreadable[record.relative_to(root).as_posix()] = str(error)
+    in_sweeps = {job.name for job in planned.values()}
+    others = (job for name, job in jobs.items() if name not in in_sweeps)
+    found.jobs = [*planned.values(), *others]
+    return found
+
+
+def read_run(folder: Path, name: str) -> Run:
+    """Read the finished run in `folder`.
+
+    Raises:
+        UserError: the run cannot be read.
+    """
+    result = read_result(folder)
+    options = stored_options(folder) if (folder / "config.yaml").exists() else {}
+    command = read_command(folder)
+    if not result.setting_id:
+        result = _with_ids(result, options, command or "")
+    return Run(folder, name, result, options, command, (folder / RESULT).stat().st_mtime_ns)
+
+
+def _with_ids(result: Result, options: Mapping[str, Any], command: str) -> Result:
+    """Return a result, of before runs wrote these, with the ids of its setting and its data."""
+    drawn = f"{SPLIT_SEED}=${{seed}}" in command
+    shared = {name: value for name, value in options.items() if name != "encoder.seed"}
+    shared |= {SPLIT_SEED: FOLLOWS_SEED} if drawn else {}
+    return result.model_copy(
+        update={
+            "setting_id": setting_id(result, shared),
+            "data_id": data_id(result, drawn=drawn),
+            "label": label_of(result, options),
+        }
+    )
+
+
+def read_command(folder: Path) -> str | None:
+    """Return the run's command, from what Hydra stored; None where there is nothing.
+
+    Raises:
+        UserError: it cannot be read.
+    """
+    path = folder / ".hydra" / "overrides.yaml"
+    if not path.is_file():
+        return None
+    overrides = read_yaml(path) or []
+    if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
+        raise UserError(".hydra/overrides.yaml is not a list of overrides")
+    path = path.with_name("hydra.yaml")
+    stored = read_bytes(path) if path.is_file() else b""
+    if b"hydra.searchpath=" not in stored and b"provider: command-line" not in stored:
+        return command_of(overrides)  # most runs, and reading YAML is slow
+    content = read_yaml(path)
+    hydra = content.get("hydra") if isinstance(content, dict) else None
+    return command_of(overrides, places_of(hydra))
+
+
+def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
+    """Return columns of a log that a run writes line by line, without an incomplete last line.
+
+    Args:
+        path: the log, e.g. `steps.csv`.
+        kinds: types of the columns to return, by name.
+
+    Raises:
+        UserError: there is no log, or it is of another form.
+    """
+    content = read_bytes(path, _LARGEST_LOG)
+    content = content[: content.rfind(b"\n") + 1]
+    try:
+        return pd.read_csv(io.BytesIO(content), dtype=dict(kinds), usecols=list(kinds))
+    except ValueError as error:
+        raise UserError(f"{path.name}: {first_line(error)}") from error
+
+
+def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
+    """Return a run's step log: stage, step, task, weight, and the columns of numbers `more`.
+
+    Raises:
+        UserError: see `read_log`.
+    """
+    kinds = {"stage": str, "step": float, "task": str, "weight": float}
+    return read_log(folder / "steps.csv", kinds | dict.fromkeys(more, float))
+
+
+def _run_folders(root: Path) -> Iterator[Path]:
+    def refuse(error: OSError) -> None:
+        raise UserError(f"{error.filename} cannot be listed ({error.strerror})")
+
+    for current, folders, files in os.walk(root, onerror=refuse):
+        if RESULT in files or "config.yaml" in files or ".hydra" in folders:
+            folders.clear()
+            yield Path(current)
+        else:
+            folders[:] = sorted(name for name in folders if not name.startswith("."))
+
+
+def _unfinished(folder: Path, name: str) -> Job:
+    """Return a run without a result: running while a process holds its folder, else stopped."""
+    begun = (folder / "config.yaml").exists()
+    if begun:
+        stored_options(folder)  # whoever wrote it: it has to be one of ours
+    state: State = "running" if is_running(folder) else "stopped" if begun else "not begun"
+    try:
+        last = read_log(folder / "steps.csv", {"stage": str, "step": float})[-1:].dropna()
+    except UserError:
+        return Job(state, name, "")
+    steps = [f"{row.stage}, step {row.step:.0f}" for row in last.itertuples()]
+    return Job(state, name, "", "".join(steps))
+
+
+class _Plan(Plain):
+    commands: Annotated[list[_Text], Field(max_length=100_000)]
+
+
+class _Report(Plain):
+    number: Annotated[int, Field(ge=0)]
+    state: _Text
+    folder: _Text
+    command: _Text
+    cause: _Text = ""
+
+
+def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[str, Job]:
+    """Return a sweep's jobs by command; later reports of a job replace earlier ones.
+
+    Args:
+        record: the sweep's record.
+        root: the folder of the report.
+        jobs: the runs that exist, by name.
+
+    Raises:
+        UserError: the record cannot be read.
+    """
+    sweep = record.parents[1].relative_to(root).as_posix()
+    start = "" if sweep == "." else f"{sweep}/"
+    names = {name.removeprefix(start): name for name in jobs if name.startswith(start)}
+    plan, ended = record / PLAN, (record / ENDED).exists()
+    commands = read_json(plan, _Plan).commands if plan.is_file() else []
+    found = {command: Job("missing", "", command) for command in commands}
+    for path in sorted(record.glob("[0-9]*.json")):
+        report = read_json(path, _Report)
+        # the sweep's folder may have been moved since, as a whole
+        fitting = [below for below in names if report.folder.endswith(f"/{below}")]
+        name = names[max(fitting, key=len)] if fitting else ""
+        job = jobs.get(name)
+        if report.state == "failed" and (job is None or job.state not in ("finished", "running")):
+            job = Job("failed", name, "", report.cause)
+        elif job is None:
+            begins = report.state == "started" and not ended
+            job = Job("not begun" if begins else "missing", "", "")
+        found[report.command] = replace(job, command=report.command)
+    return found

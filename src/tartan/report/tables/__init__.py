@@ -1,1 +1,0 @@
-"""Makes the contents of tables: the paper's, and one for each comparison."""

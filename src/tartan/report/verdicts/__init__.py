@@ -1,1 +1,0 @@
-"""Compares settings: winners, differences, their certainty, and these in words."""

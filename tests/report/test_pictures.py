@@ -1,0 +1,234 @@
+"""Figures show the numbers of the runs; what they have no numbers for is not drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from tartan.figures.style import COLOURS, save, style
+from tartan.report.curves import (
+    draw_confusion,
+    draw_cost,
+    draw_learning_curves,
+    draw_seeds,
+    evaluations,
+    mean_curve,
+)
+from tartan.report.pictures import (
+    draw_auxiliary_size,
+    draw_end_task_weight,
+    draw_weight_trajectories,
+    lines_by_size,
+    pictures_of,
+    weights_of,
+)
+from tartan.report.settings import benchmarks_of
+from tests.report.made_up_runs import (
+    altered,
+    bench_of,
+    read_all,
+    result_of,
+    setting_of,
+    write_run,
+    write_setting,
+)
+
+SCORES = [0.5, 0.6, 0.7]
+BOTH = {"auxiliaries": ["dapt", "tapt"]}
+
+
+def lines(figure):
+    return [line for axes in figure.axes for line in axes.get_lines()]
+
+
+def test_every_run_is_a_point_and_the_bar_its_mean(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", SCORES)
+    (points, bar) = lines(draw_seeds(bench_of(tmp_path), "whole"))
+    assert points.get_xdata() == pytest.approx([50, 60, 70])
+    assert bar.get_xdata() == pytest.approx([60, 60])
+
+
+def test_the_confusion_is_that_of_the_run_that_did_best_on_dev(tmp_path):
+    for seed, (dev, score) in enumerate([(0.6, 0.9), (0.7, 0.5), (0.65, 0.8)]):
+        result = result_of("finetune", seed, score, dev=dev)
+        write_run(tmp_path / str(seed), result)
+    bench = bench_of(tmp_path)
+    figure = draw_confusion(bench)
+    assert "seed 1: best on dev" in figure.get_suptitle()
+    texts = [text.get_text() for text in figure.axes[0].texts]
+    assert texts == ["12", "5", "2", "2", "12", "2", "2", "2", "12"]
+
+
+def test_spending_grows_over_the_stages(tmp_path):
+    write_setting(tmp_path, "tapt", "tapt", [0.5], auxiliaries=["tapt"], flops=1e9)
+    (run,) = read_all(tmp_path)
+    points = evaluations(run.result, "flops")  # of the second stage, which has the end task
+    assert [spent for spent, _ in points] == pytest.approx([1.2e9, 1.4e9, 1.6e9, 1.8e9, 2e9])
+    assert points[-1][1] == pytest.approx(0.5 * (1 - 0.5**5))
+    assert evaluations(run.result, "seconds")[-1][0] == pytest.approx(120)
+    assert evaluations(run.result, "steps")[-1][0] == 100
+
+
+def test_a_run_that_counted_no_flops_has_no_place_on_their_axis(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", SCORES)
+    result = read_all(tmp_path)[0].result
+    assert evaluations(result, "flops") == []
+    figure = draw_cost(bench_of(tmp_path))
+    assert len(figure.axes) == 2  # seconds alone
+    write_setting(tmp_path, "tapt", "tapt", SCORES, auxiliaries=["tapt"], flops=1e9)
+    assert len(draw_cost(bench_of(tmp_path)).axes) == 4
+
+
+def test_the_mean_curve_is_the_mean_and_ends_with_half_of_the_seeds(tmp_path):
+    for seed, (score, count) in enumerate([(0.4, 5), (0.6, 3), (0.8, 3)]):
+        write_run(tmp_path / str(seed), result_of("finetune", seed, score, evaluations=count))
+    setting = setting_of(tmp_path, "finetune")
+    curve = mean_curve(setting, "steps")
+    assert [step for step, _ in curve] == [10, 20, 30]
+    assert curve[0][1] == pytest.approx(0.6 * 0.5)
+    assert draw_learning_curves(bench_of(tmp_path)) is not None
+
+
+def test_figure_2_has_a_line_a_method_by_amount_of_domain_text(tmp_path):
+    write_setting(tmp_path, "ft", "finetune", [0.4, 0.5])
+    for size, scores in ((1, [0.5, 0.6]), (10, [0.6, 0.7]), ("all", [0.7, 0.9])):
+        write_setting(tmp_path, f"mt{size}", "mt_tartan", scores, size=size, **BOTH)
+    write_setting(tmp_path, "dapt", "dapt", [0.5], auxiliaries=["dapt"], size=10)
+    bench = bench_of(tmp_path)
+    found = lines_by_size(bench, "whole")
+    assert set(found) == {"Fine-tuning", "DAPT", "MT-TARTAN, DAPT + TAPT"}
+    line = found["MT-TARTAN, DAPT + TAPT"]
+    assert list(line) == [1, 10, 100]
+    assert [s.mean("whole") for s in line.values()] == pytest.approx([0.55, 0.65, 0.8])
+    axes = draw_auxiliary_size(bench, "whole").axes[0]
+    assert axes.get_xscale() == "log"
+    assert "multiples" in axes.get_xlabel()
+
+
+def test_figure_2_counts_a_text_of_composed_objectives_once(tmp_path):
+    for size in (1, 2):
+        result = result_of("aang", 0, 0.5, auxiliaries=["dapt", "news", "tapt"], size=size)
+        dapt, news, tapt = result["auxiliaries"].values()
+        composed = {f"domain-{how}-bidirectional-denoise": dapt for how in ("mask", "replace")}
+        composed |= {
+            "news-mask-bidirectional-denoise": news,
+            "task-mask-bidirectional-denoise": tapt,
+        }
+        result["auxiliaries"] = composed | {"news_plain": news}
+        write_run(tmp_path / str(size), result)
+    (points,) = lines_by_size(bench_of(tmp_path), "whole").values()
+    assert list(points) == [3, 6]
+
+
+def test_figure_2_needs_two_sizes(tmp_path):
+    write_setting(tmp_path, "mt", "mt_tartan", SCORES, **BOTH)
+    assert draw_auxiliary_size(bench_of(tmp_path), "whole") is None
+
+
+def write_heads(root, kinds=("separate", "shared")):
+    for kind in kinds:
+        options = {"method.stages.joint.meta_head.kind": kind}
+        write_setting(root, kind, "meta_tartan", SCORES, options=options, **BOTH)
+
+
+def test_figure_3_needs_both_heads_and_shows_the_end_task(tmp_path):
+    remarks = []
+    write_heads(tmp_path / "one", ["separate"])
+    assert draw_end_task_weight(bench_of(tmp_path / "one"), remarks) is None
+    write_heads(tmp_path / "two")
+    figure = draw_end_task_weight(bench_of(tmp_path / "two"), remarks)
+    labels = [line.get_label() for line in lines(figure)]
+    assert [label.split(" (")[0] for label in labels] == ["separate meta head", "shared head"]
+    assert remarks == []
+
+
+def test_weights_are_means_over_seeds(tmp_path):
+    write_heads(tmp_path, ["separate"])
+    setting = setting_of(tmp_path, "meta_tartan")
+    weights = weights_of(setting, [])
+    first = weights[(weights["task"] == "end_task") & (weights["step"] == 1)]
+    values = []
+    for run in setting.runs:
+        line = (run.folder / "steps.csv").read_text().splitlines()[1]
+        values.append(float(line.split(",")[3]))
+    assert first["mean"].item() == pytest.approx(np.mean(values))
+    assert first["deviation"].item() == pytest.approx(np.std(values, ddof=1))
+
+
+def test_a_step_log_that_is_damaged_is_remarked_on_and_the_others_drawn(tmp_path):
+    write_heads(tmp_path, ["separate"])
+    (tmp_path / "separate" / "seed=0" / "steps.csv").write_text("nothing\n")
+    remarks = []
+    assert draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), remarks) is not None
+    (remark,) = remarks
+    assert remark.startswith("separate/seed=0: no task weights drawn (steps.csv")
+
+
+def test_figure_4_has_a_panel_a_task(tmp_path):
+    for task in ("a", "b", "c", "d"):
+        write_setting(tmp_path / task, task, "meta_tartan", SCORES, task=task, **BOTH)
+    write_setting(tmp_path, "ft", "finetune", SCORES, task="e")
+    figure = draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), [])
+    shown = [axes for axes in figure.axes if axes.get_visible()]
+    assert [axes.get_title(loc="left")[0] for axes in shown] == ["a", "b", "c", "d"]
+
+
+def test_figure_4_shows_no_fixed_weights(tmp_path):
+    result = altered(result_of("meta_tartan", 0, 0.5, **BOTH), "weighting", "uniform")
+    write_run(tmp_path / "fixed", result)
+    assert draw_weight_trajectories([bench_of(tmp_path)], []) is None
+
+
+def test_lines_with_long_names_are_told_apart(tmp_path):
+    for path in ("a", "b"):
+        options = {"auxiliary.dapt.path": f"{path}.txt", "method.stages.joint.lr": "x" * 90}
+        write_setting(tmp_path, path, "my_very_long_method_of_two_corpora_and_two_tasks", SCORES,
+                      options=options, **BOTH)  # fmt: skip
+    for draw in (draw_learning_curves, draw_cost):
+        (legend,) = draw(bench_of(tmp_path)).legends
+        assert len({text.get_text() for text in legend.get_texts()}) == 2
+    seeds = draw_seeds(bench_of(tmp_path), "whole").axes[0].get_yticklabels()
+    assert len({label.get_text() for label in seeds}) == 2
+
+
+def test_every_figure_has_axes_that_say_what_they_show(tmp_path):
+    write_heads(tmp_path)
+    write_setting(tmp_path, "mt", "mt_tartan", SCORES, size=1, flops=1e9, **BOTH)
+    write_setting(tmp_path, "mt10", "mt_tartan", SCORES, size=10, flops=1e9, **BOTH)
+    pictures = pictures_of(benchmarks_of(read_all(tmp_path)), [])
+    kinds = {picture.kind for picture in pictures}
+    assert kinds == {
+        "seeds-whole", "seeds-unseen", "size-whole", "size-unseen", "end-task-weight", "confusion",
+        "learning", "cost", "task-weights",
+    }  # fmt: skip
+    assert len({picture.name for picture in pictures}) == len(pictures)
+    for picture in pictures:
+        for axes in picture.figure.axes:
+            assert axes.get_xlabel(), picture.kind
+
+
+@pytest.mark.parametrize("text", ["$\\frac{ $x$ a_b^c <b>&", "x" * 500])
+def test_text_from_runs_is_drawn_as_it_is(text, tmp_path):
+    """A formula that Matplotlib cannot read would end the report."""
+    more = {"task": text[:280], "encoder": text[:280], "labels": [text[:280], "B", "C"]}
+    write_setting(tmp_path, "m", "meta_tartan", SCORES, **BOTH, **more)
+    for picture in pictures_of([bench_of(tmp_path)], []):
+        save(picture.figure, tmp_path / "figures", "picture")
+
+
+def test_a_picture_is_the_same_whenever_it_is_drawn(tmp_path):
+    write_setting(tmp_path / "runs", "ft", "finetune", SCORES)
+    for name in ("a", "b"):
+        save(draw_seeds(bench_of(tmp_path / "runs"), "whole"), tmp_path, name)
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    with Image.open(tmp_path / "a.png") as image:
+        assert image.width > 1000
+
+
+def test_lines_can_be_told_apart_without_colour():
+    """Colours come again after eight lines, pairs of colour and marker not for a long time."""
+    styles = [style(index) for index in range(24)]
+    assert len({(one.colour, one.marker) for one in styles}) == 24
+    assert len({one.marker for one in styles[:8]}) == 8
+    assert len(set(COLOURS)) == 8

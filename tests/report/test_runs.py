@@ -1,0 +1,247 @@
+"""Reading runs back: plain data, checked, nothing executed; finished, unfinished and planned."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import ExitStack
+
+import pytest
+import yaml
+
+from tartan.errors import UserError
+from tartan.report.runs import find_runs, read_command, read_run, read_steps
+from tartan.run_folder.stored import stored_options
+from tartan.run_folder.sweep import ENDED, PLAN, RECORDS
+from tests.holder import held
+from tests.report.made_up_runs import altered, config_of, result_of, write_run, write_steps
+
+GOOD = result_of("mt_tartan", 1, 0.5, auxiliaries=["dapt", "tapt"], flops=3e9)
+PROGRAM = "python -m src.run "
+
+
+@pytest.fixture
+def hold():
+    """Let other processes hold run folders until the test is over."""
+    with ExitStack() as holders:
+        yield lambda folder: holders.enter_context(held(folder))
+
+
+def test_a_run_is_read_whole(tmp_path):
+    folder = write_run(tmp_path / "run", GOOD, overrides=["+experiment=x", "a='b c'"])
+    run = read_run(folder, "run")
+    assert (run.result.task, run.result.seed, run.result.method) == ("toy", 1, "mt_tartan")
+    assert run.result.score("whole") == run.result.score("unseen") == run.result.dev_score == 0.5
+    assert run.result.flops == pytest.approx(3e9)
+    assert run.options["method.stages.joint.max_steps"] == 50
+    assert "data_dir" not in run.options
+    assert run.command == "python -m src.run +experiment=x 'a='\"'\"'b c'\"'\"''"
+    source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
+    stored = {"hydra": {"runtime": {"config_sources": [source]}}}
+    (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
+    assert read_command(folder).startswith("python -m src.run --config-dir=/my_conf +experiment=x")
+
+
+def test_config_command_and_costs_are_optional_and_unknown_entries_ignored(tmp_path):
+    result = altered(GOOD, "stages.0.cost", ...) | {"something_new": {"a": [1]}}
+    folder = write_run(tmp_path / "run", result)
+    (folder / ".hydra" / "overrides.yaml").unlink()
+    (folder / "config.yaml").unlink()
+    run = read_run(folder, "run")
+    assert (run.command, run.options, run.result.flops) == (None, {}, None)
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "message"),
+    [
+        ("schema", 3, "schema: Input should be 2"),
+        ("task", ..., "task: Field required"),
+        ("task", "x" * 400, "task: String should have at most 300 characters"),
+        ("seed", "0", "seed: Input should be a valid integer"),
+        ("labels", [], "there are no labels for macro_f1"),
+        ("stages.0.measured.seconds", float("nan"), "Input should be a finite number"),
+        ("test.whole.metrics", {"macro_f1": float("inf")}, "test has no finite macro_f1"),
+        ("test.unseen.metrics", {"macro_f1": float("nan")}, "unseen part of test has no finite"),
+        ("test.whole.confusion", [[1, 2]], "the confusion on test is not 3 x 3"),
+        ("test.whole.confusion", [[1, 2, -3]] * 3, "test.whole.confusion.0.2"),
+    ],
+)
+def test_a_result_that_is_none_is_one_line_that_says_why(path, value, message, tmp_path):
+    folder = write_run(tmp_path / "run", GOOD)
+    (folder / "result.json").write_text(json.dumps(altered(GOOD, path, value)))
+    with pytest.raises(UserError) as caught:
+        read_run(folder, "run")
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b"[1]", b"\xff\xfe\x00", b"[" * 100_000])
+def test_a_damaged_result_is_one_line(content, tmp_path):
+    folder = write_run(tmp_path / "run", GOOD)
+    (folder / "result.json").write_bytes(content)
+    with pytest.raises(UserError, match=r"^result\.json: ") as caught:
+        read_run(folder, "run")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_result_that_is_too_large_is_not_read(tmp_path):
+    folder = write_run(tmp_path / "run", GOOD)
+    with (folder / "result.json").open("r+b") as file:
+        file.truncate(1 << 30)  # sparse
+    with pytest.raises(UserError, match=r"too large \(1,073,741,824 bytes\)"):
+        read_run(folder, "run")
+
+
+BOMB = "a: &a [x, x, x, x]\n" + "".join(
+    f"{new}: &{new} [{', '.join(['*' + old] * 8)}]\n"
+    for old, new in zip("abcdefgh", "bcdefghi", strict=True)
+)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        BOMB,
+        "a: !!python/object/apply:os.system ['touch executed']",
+        "a: [",
+        "- 1",
+        "a: " + "[" * 5_000 + "]" * 5_000,
+    ],
+    ids=["bomb", "tag", "torn", "list", "nested"],
+)
+def test_a_config_that_is_no_plain_mapping_is_one_line(content, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = write_run(tmp_path / "run", GOOD)
+    (folder / "config.yaml").write_text(content)
+    with pytest.raises(UserError) as caught:
+        read_run(folder, "run")
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "executed").exists()
+
+
+def test_nothing_in_a_config_is_built_or_resolved(tmp_path, monkeypatch):
+    monkeypatch.setenv("MY_SECRET", "s3cret")
+    options = {"task._target_": "os.abort", "x": "${oc.env:MY_SECRET}", "y": "${undefined:1}"}
+    folder = write_run(tmp_path / "run", GOOD, config_of(GOOD, options))
+    found = stored_options(folder)
+    assert found["task._target_"] == "os.abort"
+    assert found["x"] == "${oc.env:MY_SECRET}"
+    assert read_run(folder, "run").options["x"] == "${oc.env:MY_SECRET}"
+
+
+def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
+    write_run(tmp_path / "a" / "finished", GOOD)
+    damaged = write_run(tmp_path / "a" / "damaged", GOOD)
+    (damaged / "result.json").write_text("{")
+    stopped = write_run(tmp_path / "b" / "stopped", None, config_of(GOOD))
+    write_steps(stopped, ["end_task", "dapt"], 0, steps=7)
+    with (stopped / "steps.csv").open("a") as file:
+        file.write("joint,8,end_")  # was being written
+    running = write_run(tmp_path / "running", None, config_of(GOOD))
+    hold(running)
+    os.mkfifo(running / "steps.csv")  # is not waited for
+    write_run(tmp_path / "early", None)
+    bad = write_run(tmp_path / "bad", None, config_of(GOOD))
+    (bad / "config.yaml").write_text("a: [")
+    write_run(tmp_path / "a" / "finished" / "checkpoints" / "other", GOOD)
+    write_run(tmp_path / ".hidden" / "run", GOOD)
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "b")
+    found = find_runs(tmp_path)
+    assert [run.name for run in found.runs] == ["a/finished"]
+    assert list(found.unreadable) == ["a/damaged", "bad"]
+    assert {
+        job.name: (job.state, job.detail) for job in found.jobs if job.state != "unreadable"
+    } == {
+        "a/finished": ("finished", ""),
+        "b/stopped": ("stopped", "joint, step 7"),
+        "running": ("running", ""),
+        "early": ("not begun", ""),
+    }
+    assert [run.name for run in find_runs(tmp_path / "a" / "finished").runs] == ["."]
+
+
+def write_record(root, commands, jobs, name="one", ended=False):
+    """A sweep's record; `jobs` are number, state, folder and cause."""
+    folder = root / RECORDS / name
+    folder.mkdir(parents=True)
+    (folder / PLAN).write_text(json.dumps({"commands": [PROGRAM + c for c in commands]}))
+    for number, state, job_folder, cause in jobs:
+        entry = {
+            "number": number,
+            "state": state,
+            "folder": f"/moved/since/{job_folder}",
+            "command": PROGRAM + commands[number],
+            "cause": cause,
+            "at": 1000.0 + number,
+        }
+        (folder / f"{number:06d}.json").write_text(json.dumps(entry))
+    if ended:
+        (folder / ENDED).touch()
+    return folder
+
+
+def states(found):
+    return {job.command.removeprefix(PROGRAM): job.state for job in found.jobs}
+
+
+@pytest.mark.parametrize("above", ["", "above"])
+def test_every_planned_job_has_its_state_and_others_are_listed_too(tmp_path, hold, above):
+    root = tmp_path / above / "runs"
+    commands = [f"+experiment=x seed={seed}" for seed in range(5)]
+    write_run(root / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
+    hold(write_run(root / "x" / "seed=2", None, config_of(GOOD)))
+    write_run(root / "x" / "seed=3", None, config_of(GOOD))
+    write_run(root / "alone", result_of("tapt", 0, 0.5), overrides=["method=tapt"])
+    jobs = [
+        (0, "finished", "x/seed=0", ""),
+        (1, "failed", "x/seed=1", "micro_batch_size must be at least 1"),
+        (2, "started", "x/seed=2", ""),
+        (3, "started", "x/seed=3", ""),
+    ]
+    write_record(root, commands, jobs)
+    found = find_runs(tmp_path)
+    assert [job.state for job in found.jobs] == [
+        "finished", "failed", "running", "stopped", "missing", "finished",
+    ]  # fmt: skip
+    assert found.jobs[1].detail == "micro_batch_size must be at least 1"
+    assert found.jobs[4].command == f"{PROGRAM}+experiment=x seed=4"
+    assert not found.is_over
+
+
+def test_a_later_sweeps_word_counts_where_it_reached_the_job(tmp_path):
+    commands = ["seed=0", "seed=1"]
+    write_record(tmp_path, commands, [(0, "failed", "a", "bad")], name="1", ended=True)
+    write_run(tmp_path / "a", result_of("finetune", 0, 0.5))
+    assert states(find_runs(tmp_path)) == {"seed=0": "finished", "seed=1": "missing"}
+    write_record(tmp_path, commands, [], name="2")
+    found = find_runs(tmp_path)
+    assert states(found) == {"seed=0": "finished", "seed=1": "missing"}
+    assert len(found.jobs) == 2
+
+
+@pytest.mark.parametrize("content", ["{", '{"number": 0}', '{"commands": 5}', "[]"])
+def test_a_record_that_is_none_is_listed_and_stops_nothing(content, tmp_path):
+    write_run(tmp_path / "a", result_of("finetune", 0, 0.5))
+    folder = write_record(tmp_path, ["seed=0"], [(0, "finished", "a", "")])
+    (folder / (PLAN if "commands" in content else "000000.json")).write_text(content)
+    found = find_runs(tmp_path)
+    assert list(found.unreadable) == [f"{RECORDS}/one"]
+    assert found.counts == {"finished": 1}
+
+
+@pytest.mark.parametrize(
+    "content", ["", "a,b\n1,2\n", "stage,step,task,weight\njoint,x,end_task,1\n", "\0\0\n"]
+)
+def test_a_step_log_that_is_none_is_one_line(content, tmp_path):
+    (tmp_path / "steps.csv").write_text(content)
+    with pytest.raises(UserError, match=r"^steps\.csv") as caught:
+        read_steps(tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_step_log_is_read_up_to_its_last_whole_line(tmp_path):
+    write_steps(tmp_path, ["end_task", "dapt"], 0, steps=3)
+    with (tmp_path / "steps.csv").open("a") as file:
+        file.write("joint,4,end_task,0.")
+    assert list(read_steps(tmp_path)["step"]) == [1, 1, 2, 2, 3, 3]

@@ -1,0 +1,165 @@
+"""Which runs belong together, which may be compared, and what they are called."""
+
+from __future__ import annotations
+
+import os
+
+import pytest
+
+from tartan.report.settings import benchmarks_of, differing_options
+from tests.report.made_up_runs import (
+    altered,
+    bench_of,
+    config_of,
+    read_all,
+    result_of,
+    write_drawn,
+    write_run,
+    write_setting,
+)
+
+
+def labels(bench):
+    return [setting.label for setting in bench.settings]
+
+
+def test_runs_are_grouped_by_what_their_results_say(tmp_path):
+    """Whatever else is equal or different in them."""
+    ids = [("s", "d"), ("s", "d"), ("t", "d"), ("s", "e")]
+    for seed, (setting, data) in enumerate(ids):
+        said = {"setting_id": setting, "data_id": data, "label": f"setting {setting}"}
+        result = result_of("finetune", seed, 0.5) | said
+        write_run(tmp_path / str(seed), result, config_of(result, {"x": seed}))
+    benches = benchmarks_of(read_all(tmp_path))
+    assert [[sorted(s.scores("whole")) for s in bench.settings] for bench in benches] == [
+        [[0, 1], [2]], [[3]],
+    ]  # fmt: skip
+    assert labels(benches[0]) == ["setting s", "setting t"]
+
+
+def test_seeds_of_one_config_are_one_setting_in_folders_of_before(tmp_path):
+    options = {"encoder.name": "x"}
+    write_setting(tmp_path, "a", "finetune", [0.5, 0.6, 0.7], options=options)
+    for seed in (3, 4):
+        result = result_of("finetune", seed, 0.5)
+        own = config_of(result, options | {"encoder.seed": seed, "data_dir": f"/{seed}"})
+        write_run(tmp_path / f"b{seed}", result, own)
+    (setting,) = bench_of(tmp_path).settings
+    assert setting.scores("whole") == {0: 0.5, 1: 0.6, 2: 0.7, 3: 0.5, 4: 0.5}
+    assert setting.label == "Fine-tuning"
+
+
+def test_data_that_each_seed_draws_are_compared_as_one_beside_runs_of_one_choice(tmp_path):
+    for method, auxiliaries in (("finetune", []), ("tapt", ["tapt"])):
+        for seed in range(3):
+            result = result_of(method, seed, 0.5, auxiliaries=auxiliaries)
+            folder = tmp_path / f"{method}{seed}"
+            write_drawn(folder, result, seed, overrides=["task.split_seed=${seed}"])
+    for seed in range(2):
+        write_drawn(tmp_path / f"fixed{seed}", result_of("finetune", seed, 0.5), 0)
+    found = {
+        bench.draws_data: [sorted(setting.scores("whole")) for setting in bench.settings]
+        for bench in benchmarks_of(read_all(tmp_path))
+    }
+    assert found == {True: [[0, 1, 2]] * 2, False: [[0, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("fingerprints", "settings"),
+    [
+        (("corpus:300:0", "corpus:301:0"), 1),  # another number of texts for another train
+        (("corpus:300:0", "other:300:0"), 2),
+        (("corpus:300:0", "corpus:300:1"), 2),
+    ],
+)
+def test_the_corpus_of_drawn_data_has_to_be_the_same(fingerprints, settings, tmp_path):
+    for seed, fingerprint in enumerate(fingerprints):
+        result = result_of("dapt", seed, 0.5, auxiliaries=["dapt"])
+        result = altered(result, "auxiliaries.dapt.fingerprint", fingerprint)
+        result = altered(result, "auxiliaries.dapt.examples", 300 + seed)
+        write_drawn(tmp_path / str(seed), result, seed, overrides=["task.split_seed=${seed}"])
+    assert len(bench_of(tmp_path).settings) == settings
+
+
+@pytest.mark.parametrize(
+    ("newest", "counts"), [("seed=0", "seed=0"), ("seed=0-2", "seed=0-2"), (None, "seed=0-10")]
+)
+def test_of_the_same_run_again_the_newest_counts(tmp_path, newest, counts):
+    scores = {"seed=0": 0.5, "seed=0-2": 0.6, "seed=0-10": 0.7, "seed=1": 0.8}
+    for name, score in scores.items():
+        folder = write_run(tmp_path / name, result_of("finetune", int(name[5]), score))
+        os.utime(folder / "result.json", (1000, 1001 if name == newest else 1000))
+    (setting,) = bench_of(tmp_path).settings
+    assert setting.scores("whole") == {0: scores[counts], 1: 0.8}
+    assert {run.name for run in setting.repeated} == scores.keys() - {counts, "seed=1"}
+
+
+def test_methods_come_in_the_papers_order_and_sizes_by_size(tmp_path):
+    write_setting(tmp_path, "meta", "meta_tartan", [0.5], auxiliaries=["dapt", "tapt"])
+    for size in (10, 2, "all"):
+        write_setting(tmp_path, f"dapt{size}", "dapt", [0.5], auxiliaries=["dapt"], size=size)
+    write_setting(tmp_path, "tapt", "tapt", [0.5], auxiliaries=["tapt"])
+    write_setting(tmp_path, "own", "my_method", [0.5])
+    write_setting(tmp_path, "finetune", "finetune", [0.5])
+    assert labels(bench_of(tmp_path)) == [
+        "Fine-tuning", "TAPT", "DAPT 2x", "DAPT 10x", "DAPT all",
+        "META-TARTAN, DAPT 10x + TAPT", "my_method",
+    ]  # fmt: skip
+
+
+def test_keys_are_fit_for_files_and_anchors(tmp_path):
+    for name, task in (("a", "../<b>&"), ("b", "../<b>#"), ("c", "$")):
+        write_run(tmp_path / name, result_of("finetune", 0, 0.5, task=task, encoder="%"))
+    keys = [bench.key for bench in benchmarks_of(read_all(tmp_path))]
+    assert len(set(keys)) == 3
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_") for key in keys)
+
+
+def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):
+    for place, (rate, path) in enumerate([(0.1, "/x/a.csv"), (0.2, "/x/a.csv"), (0.2, "/x/b.csv")]):
+        options = {"method.stages.finetune.lr": rate, "task.train": path}
+        write_setting(tmp_path, str(place), "finetune", [0.5, 0.6], options=options)
+    bench = bench_of(tmp_path)
+    assert labels(bench) == [
+        "Fine-tuning [finetune.lr=0.1, task.train=x/a.csv]",
+        "Fine-tuning [finetune.lr=0.2, task.train=x/a.csv]",
+        "Fine-tuning [finetune.lr=0.2, task.train=x/b.csv]",
+    ]
+    assert differing_options([setting.options for setting in bench.settings]) == {
+        "method.stages.finetune.lr": [0.1, 0.2, 0.2],
+        "task.train": ["/x/a.csv", "/x/a.csv", "/x/b.csv"],
+    }
+
+
+def test_every_label_is_different_however_many_options_it_takes(tmp_path):
+    names = [f"method.stages.finetune.optimisation.o{i}" for i in range(5)]
+    for place in range(6):
+        options = {name: int(index == place) for index, name in enumerate(names)}
+        write_setting(tmp_path, f"s{place}", "finetune", [0.5], options=options)
+    assert len(set(labels(bench_of(tmp_path)))) == 6
+
+
+def test_settings_that_no_option_tells_apart_are_named_by_their_folder(tmp_path):
+    for name in ("a", "b"):
+        result = result_of("dapt", 0, 0.5, auxiliaries=["dapt"])
+        result = altered(result, "auxiliaries.dapt.fingerprint", name)
+        write_run(tmp_path / name, result)
+    assert labels(bench_of(tmp_path)) == ["DAPT 10x [a]", "DAPT 10x [b]"]
+
+
+def test_short_labels_are_different_too(tmp_path):
+    names = ("x" * 80 + "a", "x" * 80 + "b", "a" + "x" * 80, "b" + "x" * 80, "y" * 40)
+    for name in (*names, "x" * 100, "x" * 101):
+        write_setting(tmp_path, name, name, [0.5])
+    settings = bench_of(tmp_path).settings
+    assert len({setting.short for setting in settings}) == 7
+    assert max(len(setting.short) for setting in settings) == 60
+
+
+def test_data_of_one_task_are_named_by_the_options_that_differ_or_a_hash(tmp_path):
+    for name, train in (("a", "/x/a.csv"), ("b", "/x/a.csv"), ("c", "/x/c.csv")):
+        result = altered(result_of("finetune", 0, 0.5), "fingerprints.train", name * 64)
+        write_run(tmp_path / name, result, config_of(result, {"task.train": train}))
+    found = sorted(bench.label for bench in benchmarks_of(read_all(tmp_path)))
+    assert found[2] == "toy, tiny [task.train=x/c.csv]"
+    assert all(label.startswith("toy, tiny [task.train=x/a.csv, data ") for label in found[:2])
