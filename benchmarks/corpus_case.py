@@ -13,7 +13,7 @@ from typing import Any
 from benchmarks.process_memory import peak_memory
 from benchmarks.row import Row
 from benchmarks.synthetic_articles import FIELD
-from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.data.corpus_folder import read_corpus_folder
 from tartan.errors import UserError
 from tartan.settings import build, quoted
 

@@ -142,7 +142,7 @@ SEVERAL = """
 import sys
 import torch
 from lightning.pytorch import Trainer
-from tartan.data import TartanData
+from tartan import TartanData
 from tartan.methods.strategy import ReplicaStrategy
 from tartan.methods import MetaTartan
 
@@ -173,7 +173,7 @@ def test_two_processes_train_what_one_does(folder, cache_dir):
 SAVED = """
 import sys
 from lightning.pytorch import Trainer
-from tartan.data import TartanData
+from tartan import TartanData
 from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 from tartan.methods import MetaTartan
 

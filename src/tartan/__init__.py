@@ -4,11 +4,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tartan.data import TartanData
+    from tartan.data.tartan_data import TartanData
     from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 
 _HOMES = {
-    "TartanData": "tartan.data",
+    "TartanData": "tartan.data.tartan_data",
     "FineTuning": "tartan.methods",
     "ContinuedPretraining": "tartan.methods",
     "MTTartan": "tartan.methods",

@@ -19,7 +19,7 @@ from hydra import compose, initialize_config_dir
 from tartan.build_corpus import repeats
 from tartan.build_corpus.build import build_corpus
 from tartan.build_corpus.settings import options_of
-from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.data.corpus_folder import read_corpus_folder
 from tartan.errors import UserError
 from tartan.files import sha256_of
 from tests.build_corpus.made_up import (

@@ -20,7 +20,7 @@ from tartan.build_corpus import executors
 from tartan.build_corpus.build import build_corpus
 from tartan.build_corpus.executors import LocalTasks, RayTasks, SlurmTasks
 from tartan.build_corpus.settings import options_of
-from tartan.data.corpus_manifest import read_corpus_folder
+from tartan.data.corpus_folder import read_corpus_folder
 from tartan.errors import UserError
 from tests.build_corpus.made_up import built, contents, write_articles, write_shard
 from tests.conftest import ROOT

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from functools import partial
 
 import datasets
@@ -16,7 +15,6 @@ from torch.utils.data import ConcatDataset, DataLoader
 from tartan.data.batches import (
     BatchNeeds,
     EvaluationBatches,
-    ExampleOrder,
     StepBatches,
     TaskExamples,
     rows_at,
@@ -68,57 +66,12 @@ def flat_step(step):
     return step.step, tasks, None if step.meta_batch is None else flat(step.meta_batch)
 
 
-@given(st.integers(1, 30), st.integers(0, 5))
-def test_each_epoch_is_a_permutation(count, epoch):
-    order = ExampleOrder(count, 0, "stage", "task")
-    assert sorted(order.indices(epoch * count, count)) == list(range(count))
-
-
-def test_two_epochs_are_two_permutations():
-    order = ExampleOrder(50, 0, "stage")
-    assert order.indices(0, 50) != order.indices(50, 50)
-
-
-@given(st.integers(1, 20), st.integers(0, 100), st.integers(1, 70))
-def test_any_part_of_the_order_is_that_of_the_whole(count, start, length):
-    whole = ExampleOrder(count, 1, "s").indices(0, start + length)
-    assert ExampleOrder(count, 1, "s").indices(start, length) == whole[start:]
-
-
-def test_a_batch_that_spans_two_epochs_has_the_end_of_one_and_the_start_of_the_next():
-    order = ExampleOrder(10, 0, "s")
-    batch = order.indices(7, 6)
-    assert batch[:3] == order.indices(0, 10)[7:]
-    assert batch[3:] == order.indices(10, 10)[:3]
-
-
-def test_every_example_is_used_equally_often():
-    order = ExampleOrder(10, 0, "s")
-    used = Counter(i for step in range(20) for i in order.indices(step * 7, 7))
-    assert set(used.values()) == {14}
-
-
-def test_a_batch_larger_than_the_data_repeats_them():
-    assert sorted(ExampleOrder(3, 0, "s").indices(0, 7))[:2] == [0, 0]
-
-
 def test_any_step_is_the_same_whichever_steps_were_looked_at_before(encoder):
     in_order = [flat_step(step) for step in map(batches(encoder).__getitem__, range(12))]
     shuffled = batches(encoder)
     for step in np.random.default_rng(0).permutation(12).tolist():
         assert flat_step(shuffled[step]) == in_order[step]
     assert flat_step(batches(encoder)[11]) == in_order[11]
-
-
-def test_a_step_has_a_batch_of_every_task_at_its_size(encoder):
-    step = batches(encoder)[3]
-    assert {name: batch.examples for name, batch in step.tasks.items()} == {
-        "end_task": 7,
-        "dapt": 5,
-    }
-    assert step.meta_batch.examples == 4
-    assert batches(encoder, meta=False)[3].meta_batch is None
-    assert len(batches(encoder)) == 12
 
 
 @pytest.mark.parametrize("change", [{"seed": 1}, {"stage": "other"}])
@@ -133,13 +86,6 @@ def test_two_tasks_on_the_same_text_draw_different_batches(encoder):
     one, other = batches(encoder)[0], batches(encoder, dapt="other")[0]
     assert flat(one.tasks["dapt"]) != flat(other.tasks["other"])
     assert flat(one.tasks["end_task"]) == flat(other.tasks["end_task"])
-
-
-def test_the_validation_batch_is_not_drawn_in_the_order_of_the_end_task(encoder):
-    collate = Classification(classes=3).collate(encoder, 4)
-    same = TaskExamples(examples(), collate, 7)
-    step = steps_of({"end_task": same}, 3, same)[0]
-    assert flat(step.meta_batch) != flat(step.tasks["end_task"])
 
 
 def masked_rows(batch):
@@ -189,13 +135,6 @@ def test_an_evaluation_has_every_example_once(size, encoder):
     assert sorted(found) == sorted(expected)
 
 
-def test_rows_come_in_the_order_asked_for_and_may_repeat():
-    data = examples(5)
-    rows = rows_at(data, [3, 0, 3])
-    assert [row["input_ids"] for row in rows] == [data[i]["input_ids"] for i in (3, 0, 3)]
-    assert set(rows[0]) == {"input_ids", "label", "unseen"}
-
-
 def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
     examples().save_to_disk(str(tmp_path / "data"))
     data = datasets.load_from_disk(str(tmp_path / "data"))  # memory-mapped, as in a run
@@ -239,16 +178,6 @@ def test_the_batch_apart_shares_no_example_with_its_task_s(encoder, step):
     drawn = steps_of(tasks, 41, meta_head_examples=6)[step]
     assert len(tokens_of(drawn.meta_head_batch)) == 6
     assert not tokens_of(drawn.meta_head_batch) & tokens_of(drawn.tasks["end_task"])
-
-
-def test_the_batch_apart_leaves_the_others_as_they_are(encoder):
-    classify = Classification(classes=3).collate(encoder, 4)
-    tasks = {"end_task": TaskExamples(examples(), classify, 7)}
-    with_it = steps_of(tasks, 9, meta_head_examples=6)
-    without = steps_of(tasks, 9)
-    for step in range(9):
-        assert flat_step(with_it[step]) == flat_step(without[step])
-    assert flat(with_it[0].meta_head_batch) != flat(with_it[1].meta_head_batch)
 
 
 def test_second_batches_are_drawn_independently_of_the_first(encoder):

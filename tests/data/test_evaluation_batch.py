@@ -22,12 +22,6 @@ def test_labels_are_those_of_the_training_data():
     assert places(("false", "true"), label=torch.tensor([True, False])) == [1, 0]
 
 
-def test_a_row_without_a_batch_is_a_batch_of_one():
-    for label in (7, torch.tensor(7)):
-        _, found, _ = labelled_batch({"text": "a", "label": label}, ("1", "7"))
-        assert found.tolist() == [1]
-
-
 def test_labels_that_are_numbers_are_not_places():
     """Of a data set whose labels are 1, 2, 10 the loader gives these, in a tensor."""
     assert places(("1", "2", "10"), label=torch.tensor([10, 1])) == [2, 0]
@@ -42,16 +36,9 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
     inputs, found, _ = labelled_batch(batch, ("no", "yes"))
     assert inputs is batch
     assert found.tolist() == [1, 0]
-    with pytest.raises(UserError, match="label 2 is not an index into the labels"):
-        labelled_batch({**batch, "labels": torch.tensor([1, 2])}, ("no", "yes"))
-
-
-def test_numbers_whose_order_nobody_knows_are_refused():
-    """As a data set gives them that stores names apart, in an order of its own."""
-    with pytest.raises(
-        UserError, match=r"label '0' is not one .*'no'.*in this order, as a tensor `labels`"
-    ):
-        places(("no", "yes"), label=torch.tensor([1, 0]))
+    for wrong in ([1, 2], [-1, 0], [1.0, 0.0]):
+        with pytest.raises(UserError, match="does not hold indices into the labels"):
+            labelled_batch({**batch, "labels": torch.tensor(wrong)}, ("no", "yes"))
 
 
 @pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], "a", {"sentence": ["a"], "label": [1]}])
@@ -73,9 +60,9 @@ def loaded(rows, **options):
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_rows_that_pytorch_transposes_are_refused(size):
     pairs = [(f"text {i}", f"label {i}") for i in range(6)]
-    with pytest.raises(UserError, match=r"holds a tuple: .*\{\"text\": ...\}"):
+    with pytest.raises(UserError, match="holds something else"):
         loaded(pairs, batch_size=size)
-    with pytest.raises(UserError, match="holds a tuple"):
+    with pytest.raises(UserError, match="holds something else"):
         loaded(pairs, batch_size=size, collate_fn=list)
 
 
@@ -85,16 +72,6 @@ def test_rows_with_names_are_read_however_a_loader_puts_them_together():
     assert loaded(rows, batch_size=2) == loaded(rows, batch_size=2, collate_fn=list) == expected
     assert loaded(rows, batch_size=None) == [[(f"a {i}", f"b {i}")] for i in range(3)]
     assert loaded(["a", "b"], batch_size=None) == [["a"], ["b"]]
-
-
-def test_labels_are_whole_numbers_of_any_type():
-    inputs = {"input_ids": torch.ones(2, 3, dtype=torch.int64)}
-    _, found, _ = labelled_batch(
-        {**inputs, "labels": torch.tensor([1, 0], dtype=torch.int32)}, "ab"
-    )
-    assert (found.tolist(), found.dtype) == ([1, 0], torch.int64)
-    with pytest.raises(UserError, match=r"labels are of type torch\.float32; give indices"):
-        labelled_batch({**inputs, "labels": torch.tensor([1.0, 0.0])}, "ab")
 
 
 def test_texts_that_are_padded_on_the_left_are_refused():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datasets
 import pytest
 
-from tartan.data.corpus import Corpus, hold_out
+from tartan.data.corpus import Corpus
 from tartan.data.held_out_text import HeldOutText
 from tartan.errors import UserError
 
@@ -15,7 +15,7 @@ def corpus_of(texts, name="corpus"):
 
 
 def sides(texts, **options):
-    kept, apart = hold_out(corpus_of(texts), HeldOutText(**options))
+    kept, apart = HeldOutText(**options).divide(corpus_of(texts))
     return list(kept.texts["text"]), list(apart.texts["text"])
 
 
@@ -63,7 +63,7 @@ def test_the_sides_have_fingerprints_that_tell_how_they_came_about():
     names = {
         part.fingerprint
         for options in ({"share": 0.1}, {"share": 0.2}, {"share": 0.1, "seed": 1})
-        for part in hold_out(corpus_of(TEXTS), HeldOutText(**options))
+        for part in HeldOutText(**options).divide(corpus_of(TEXTS))
     }
     assert len(names) == 6
 
@@ -74,20 +74,4 @@ def test_the_sides_have_fingerprints_that_tell_how_they_came_about():
 )
 def test_a_corpus_of_which_one_side_is_empty_is_refused(texts, message):
     with pytest.raises(UserError, match=message):
-        hold_out(corpus_of(texts), HeldOutText(share=0.5))
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ({"share": 0.0}, "^share must be"),
-        ({"share": 1.0}, "^share must be"),
-        ({"share": float("nan")}, "^share must be"),
-        ({"most": 0}, "^most must be"),
-        ({"seed": -1}, "^seed must be"),
-        ({"max_length": 4}, "^max_length must be"),
-    ],
-)
-def test_an_option_that_cannot_be_is_named(options, named):
-    with pytest.raises(UserError, match=named):
-        HeldOutText(**options)
+        HeldOutText(share=0.5).divide(corpus_of(texts))

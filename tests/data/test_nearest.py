@@ -114,7 +114,7 @@ def test_blank_texts_are_chosen_by_the_seed():
 def test_a_choice_that_cannot_be_is_one_line(examples):
     with pytest.raises(UserError, match="select: "):
         examples(1, select="near")
-    with pytest.raises(UserError, match="select=nearest is for domain text"):
+    with pytest.raises(UserError, match="select does not apply"):
         TextAuxiliary(objective=MaskedLM(), text="task", select="nearest")
     with pytest.raises(UserError, match=r"asks for 200 examples .* has 24"):
         examples(100, select="nearest")

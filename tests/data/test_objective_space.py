@@ -53,26 +53,20 @@ def parts_of(**changes):
     return parts | changes
 
 
-@pytest.mark.parametrize("stage", ["data", "transforms", "representations", "outputs"])
-def test_a_stage_without_parts_is_refused(stage):
-    with pytest.raises(UserError, match=f"at least one of its {stage}"):
-        ObjectiveSpace(**parts_of(**{stage: {}}))
-
-
 def test_a_name_with_a_hyphen_is_refused():
-    with pytest.raises(UserError, match="'my-text' of a space's data must hold no hyphen"):
-        ObjectiveSpace(**parts_of(data={"my-text": space("aang_td").data["task"]}))
+    with pytest.raises(UserError, match=r"my-text.* must hold no hyphen"):
+        ObjectiveSpace(**parts_of(data={"my-text": space("aang_td").data["task"]})).members("a")
 
 
 def test_a_space_without_legal_objectives_is_refused():
     whole = space("aang_td_ed")
-    with pytest.raises(UserError, match="no legal one"):
+    with pytest.raises(UserError, match="no combination of its parts is legal"):
         ObjectiveSpace(
             **parts_of(
                 data={"domain": whole.data["domain"]},
                 outputs={"end_label": whole.outputs["end_label"]},
             )
-        )
+        ).members("aang")
 
 
 @pytest.mark.parametrize("kind", ["deberta", "deberta-v2", "longformer", "mpnet", "roformer"])

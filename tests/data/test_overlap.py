@@ -1,19 +1,24 @@
-"""Texts that share words with held-out ones: counted as a slow reference counts them."""
+"""Texts that share words with held-out ones: found, warned of, and left out."""
 
 from __future__ import annotations
 
 import json
 import re
 import unicodedata
+from dataclasses import replace
 
+import datasets
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tartan import TartanData
+from tartan.data import decontaminate
 from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.decontaminate import count_in
 from tartan.data.file_task import FileTask
-from tartan.data.overlap import WORDS, HeldOutGrams, word_grams, words_of
+from tartan.data.overlap import NgramIndex, word_grams, words_of
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
@@ -30,12 +35,12 @@ def is_plain(character: str) -> bool:
     )
 
 
-def slow(held: list[str], texts: list[str]) -> list[bool]:
+def slow(held: list[str], texts: list[str], n: int) -> list[bool]:
     def grams(text):
         words = words_of(text)
-        if len(words) < WORDS:
+        if len(words) < n:
             return {tuple(words)} - {()}
-        return {tuple(words[i : i + WORDS]) for i in range(len(words) - WORDS + 1)}
+        return {tuple(words[i : i + n]) for i in range(len(words) - n + 1)}
 
     known = set().union(*map(grams, held))
     return [bool(grams(text) & known) for text in texts]
@@ -52,13 +57,12 @@ def slow(held: list[str], texts: list[str]) -> list[bool]:
         (HELD.replace("w10", "other"), False),
         ("A short, one!", True),
         ("a short one and more", False),
-        ("", False),
         ("...", False),
         (None, False),
     ],
 )
 def test_thirteen_words_in_a_row_or_a_whole_short_text(text, found):
-    held = HeldOutGrams.of([HELD, "a short one", "", "!"])
+    held = NgramIndex([HELD, "a short one", "", "!"])
     assert held.contaminates([text, "of its own"]).tolist() == [found, False]
     assert held.contaminates(["of its own", text]).tolist() == [False, found]
 
@@ -89,7 +93,6 @@ def test_words_do_not_depend_on_case_and_unicode_form(text):
     assert words_of(unicodedata.normalize("NFC", text)) == found
     assert words_of(unicodedata.normalize("NFD", text)) == found
     assert words_of(text.casefold()) == found
-    assert not any(word.isspace() for word in found)
 
 
 @given(
@@ -99,19 +102,15 @@ def test_latin_words_are_runs_of_word_characters(text):
     assert words_of(text) == re.findall(r"\w+", text.casefold())
 
 
-def test_texts_without_spaces_share_characters():
-    held = HeldOutGrams.of(["今天天气很好我们一起去公园散步吧", "短文"])
-    texts = ["他说今天天气很好，我们一起去公园，好吗", "今天天气很好", "短 文", "长文"]
-    assert held.contaminates(texts).tolist() == [True, False, True, False]
-
-
 few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
 
 
-@settings(max_examples=100)
-@given(st.lists(few, min_size=1, max_size=3), st.lists(few, min_size=1, max_size=6))
-def test_it_is_what_a_slow_reference_finds(held, texts):
-    assert HeldOutGrams.of(held).contaminates(texts).tolist() == slow(held, texts)
+@settings(max_examples=150)
+@given(
+    st.lists(few, min_size=1, max_size=3), st.lists(few, min_size=1, max_size=6), st.integers(1, 13)
+)
+def test_it_is_what_a_slow_reference_finds(held, texts, n):
+    assert NgramIndex(held, n).contaminates(texts).tolist() == slow(held, texts, n)
 
 
 def test_grams_do_not_cross_from_one_text_into_the_next():
@@ -129,26 +128,26 @@ def around(tmp_path):
         (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
     paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
     task = FileTask("own", "macro_f1", 32, **paths).load()
-
-    def call(decontaminate):
-        encoder = TinyEncoder().load()
-        return AuxiliaryContext(task, encoder, 3, "all", 0, tmp_path, decontaminate=decontaminate)
-
-    return call
+    return AuxiliaryContext(task, TinyEncoder().load(), 3, "all", 0, tmp_path)
 
 
-def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, tmp_path):
+@pytest.fixture
+def domain(tmp_path):
     lines = ["fine one", f"a line with {HELD}", "X Y", "fine two", "v w and more"]
     (tmp_path / "corpus.txt").write_text("\n".join(lines))
-    domain = TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
-    plain = domain.examples("dapt", around(False))
-    assert (len(plain.rows), plain.decontaminated) == (5, None)
+    return TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
+
+
+def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, domain):
+    found = domain.examples("dapt", around)
+    assert (len(found.rows), found.decontaminated) == (5, None)
+    asked = replace(around, decontaminate=True)
     for _ in range(2):  # found, then read from the cache
-        clean = domain.examples("dapt", around(True))
+        clean = domain.examples("dapt", asked)
         assert clean.texts["text"][:] == ["fine one", "fine two", "v w and more"]
         assert (len(clean.rows), clean.decontaminated) == (3, 2)
-    assert clean.fingerprint != plain.fingerprint
-    own = TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around(True))
+    assert clean.fingerprint != found.fingerprint
+    own = TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", asked)
     assert own.texts["text"][:] == ["a b c", "d e f"]
     assert own.decontaminated == 1
 
@@ -157,4 +156,39 @@ def test_a_corpus_of_held_out_texts_only_is_an_error(around, tmp_path):
     (tmp_path / "corpus.txt").write_text("x y\nv w\n")
     domain = TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
     with pytest.raises(UserError, match="overlaps with a dev or test text"):
-        domain.examples("dapt", around(True))
+        domain.examples("dapt", replace(around, decontaminate=True))
+
+
+def told(caplog):
+    messages = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    return [message for message in messages if "dev and test texts" in message]
+
+
+def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatch):
+    domain.examples("dapt", around)
+    (message,) = told(caplog)
+    assert message.startswith("auxiliary dapt: 1 of 4 dev and test texts are in ")
+    domain.examples("dapt", replace(around, decontaminate=True))
+    TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around)
+    monkeypatch.setattr(decontaminate, "_MOST", 4)  # a larger corpus is left to the check
+    domain.examples("dapt", around)
+    assert told(caplog) == []
+
+
+def test_either_text_of_a_pair_is_looked_for(cache_dir, caplog):
+    rows = [{"text": f"first {i}", "text_pair": f"second {i}", "label": "ab"[i % 2]}
+            for i in range(20)]  # fmt: skip
+    texts = {"dapt": [f"Second  {i}" for i in range(20)]}
+    data = TartanData(
+        rows, auxiliaries=texts, encoder="tiny", text_pair="text_pair", cache_dir=cache_dir
+    )
+    _ = data.prepared
+    (message,) = told(caplog)
+    assert message.startswith("auxiliary dapt: 8 of 8 dev and test texts are in dapt, ")
+
+
+def test_blank_texts_and_missing_ones_are_not_looked_for():
+    texts = datasets.Dataset.from_dict({"text": ["a B", None, " ", "c"]})
+    assert count_in(texts, [("A  b",), ("",), ("a b",), ("d",)]) == 2
+    assert count_in(texts, [("d", "a B"), ("d", "e")]) == 1

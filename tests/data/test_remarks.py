@@ -9,12 +9,11 @@ import pytest
 
 from tartan.data.file_task import FileTask
 from tartan.data.remarks import (
-    Truncation,
-    total_truncation,
     warn_of_imbalance,
     warn_of_texts,
     warn_of_truncation,
 )
+from tartan.data.tokenise import Truncation
 from tartan.encoders.tiny import TinyEncoder
 
 CLEAN = {
@@ -78,12 +77,6 @@ def test_cut_texts_are_counted_with_the_share_of_tokens_lost(said):
         "task toy: texts were cut at max_length=32: 30 of 1,000 in train, 2.5% of its tokens lost"
     ]
     assert said(warn_of_truncation, "toy", "max_length=32", {"dev": cuts["dev"]}) == []
-
-
-def test_cuts_add_up():
-    parts = [Truncation(1, 0, 5, 0), Truncation(2, 1, 7, 3)]
-    assert total_truncation(parts) == Truncation(3, 1, 12, 3)
-    assert total_truncation([]) == Truncation(0, 0, 0, 0)
 
 
 def test_a_task_says_it_once_and_again_when_its_tokens_are_cached(said, tmp_path):

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from tartan import TartanData
 from tartan.core.task_names import END_TASK
 from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.batches import BatchNeeds
@@ -53,12 +54,6 @@ def parts_of(data: TaskData, accelerator: str):
 @pytest.fixture
 def with_gpu(monkeypatch):
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-
-
-def test_too_few_examples_for_a_batch_apart_are_refused():
-    needs = BatchNeeds(stage="joint", tasks=(END_TASK,), meta_head_examples=1)
-    with pytest.raises(UserError, match=r"1 training examples beside each batch of 10, .* 10;"):
-        data_of("bert", packed=False).steps(needs)
 
 
 @pytest.mark.usefixtures("with_gpu")
@@ -150,8 +145,7 @@ def test_a_trainer_is_told_where_there_is_no_test_split(call, cache_dir, tmp_pat
     )
     assert len(data.prepared.splits.train) == 16
     module = FineTuning.for_data(data, lr=1e-3)
-    told = rf"^trainer\.{call}: there is no test split \(test_share=0\); give one, TartanData"
-    with pytest.raises(UserError, match=told):
+    with pytest.raises(UserError, match="there is no test split"):
         getattr(trainer(tmp_path), call)(module, datamodule=data)
 
 
@@ -166,3 +160,17 @@ def test_loaders_are_made_for_the_trainers_device_not_for_what_the_machine_has(
     data.trainer = on_cpu
     loader = data.train_dataloader()._loader
     assert (loader.num_workers, loader.pin_memory) == (0, False)
+
+
+ROWS = [{"text": f"text {n}", "label": "ab"[n % 2]} for n in range(20)]
+
+
+@pytest.mark.parametrize("argument", [{"column": "body"}, {"size": 2}, {"size_seed": 1}])
+@pytest.mark.parametrize("auxiliaries", [{}, {"tapt": "task"}])
+def test_what_is_said_of_unlabelled_texts_needs_some(argument, auxiliaries, cache_dir):
+    given = {"encoder": "tiny", "cache_dir": cache_dir, **argument}
+    with pytest.raises(UserError, match="are for unlabelled texts"):
+        _ = TartanData(ROWS, auxiliaries=auxiliaries, **given).prepared
+    texts = [{list(argument).count("column") * "body" or "text": "some text"}] * 40
+    data = TartanData(ROWS, auxiliaries=auxiliaries | {"dapt": texts}, **given)
+    assert len(data.prepared.rows("dapt")) == (24 if "size" in argument else 40)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.auxiliary import AuxiliaryContext, check_task_name, size_of
 from tartan.data.file_task import FileTask
 from tartan.data.text_auxiliary import TextAuxiliary, training_texts
 from tartan.encoders.tiny import TinyEncoder
@@ -31,12 +31,6 @@ def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options
         cache_dir=cache_dir,
     )
     return TextAuxiliary(objective=MaskedLM(), **options).examples(name, around)
-
-
-@pytest.mark.parametrize("value", [0, -1, "many", "10", "", True, float("nan"), float("inf")])
-def test_a_size_is_a_positive_number_or_all(value):
-    with pytest.raises(UserError, match=r"^size: "):
-        TextAuxiliary(objective=MaskedLM(), size=value)
 
 
 def test_task_text_is_every_training_text(toy, cache_dir):
@@ -77,31 +71,11 @@ def test_domain_text_is_chosen_by_size(toy, cache_dir):
     assert len(texts.rows) in (95, 96)  # one line of the corpus is blank
 
 
-def test_the_size_of_one_task_overrides_that_for_all(toy, cache_dir):
-    texts = texts_for(toy, cache_dir, default_size=100, size=1)
-    assert texts.size == 1.0
-    assert len(texts.rows) in (47, 48)
-    assert texts_for(toy, cache_dir, default_size=1, size="all").size is None
-
-
 def test_a_size_that_the_corpus_does_not_have_is_blamed_on_the_option_that_set_it(toy, cache_dir):
     with pytest.raises(UserError, match=r"^auxiliary\.size=5 "):
         texts_for(toy, cache_dir, default_size=5)
     with pytest.raises(UserError, match=r"^auxiliary\.mine\.size=5 "):
         texts_for(toy, cache_dir, name="mine", size=5)
-
-
-def test_another_seed_chooses_another_part(toy, cache_dir):
-    first, second = (texts_for(toy, cache_dir, default_size=1, seed=s) for s in (0, 1))
-    assert first.fingerprint != second.fingerprint
-    assert first.rows["input_ids"][:] != second.rows["input_ids"][:]
-
-
-def test_a_path_takes_the_place_of_the_file_of_the_task(toy, cache_dir, tmp_path):
-    (tmp_path / "mine.txt").write_text("one\n\ntwo\n")
-    texts = texts_for(toy, cache_dir, path=str(tmp_path / "mine.txt"))
-    assert len(texts.rows) == 2
-    assert texts.source == str(tmp_path / "mine.txt")
 
 
 def test_a_corpus_of_blank_lines_is_an_error(toy, cache_dir, tmp_path):
@@ -120,37 +94,47 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
     assert longest[1] == 8
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"text": "other"}, "must be task or domain, got 'other'"),
-        ({"path": "a.txt", "hub": "b"}, "not both"),
-        ({"text": "task", "path": "a.txt"}, "takes no path or hub"),
-        ({"text": "task", "hub": "b"}, "takes no path or hub"),
-        ({"text": "task", "size": 3.0}, "^size is for domain text; the task's own is taken whole"),
-        ({"text": "task", "at_most": True}, "^at_most is for domain text"),
-        ({"text": "task", "column": "body"}, "^column is for domain text"),
-        ({"text": "task", "split": "test"}, "^split is for domain text"),
-        ({"text": "task", "hub_config": "en"}, "^hub_config is for domain text"),
-        ({"path": "a.txt", "hub_config": "en"}, "^hub_config is for a data set on the Hub; give"),
-        ({"split": "test"}, "^split is for a data set on the Hub; give hub=NAME too"),
-        ({"labelled_only": True}, "labelled_only is for the task's own text"),
-    ],
-)
-def test_options_that_contradict_each_other_are_an_error(options, message):
-    with pytest.raises(UserError, match=message):
-        TextAuxiliary(objective=MaskedLM(), **options)
-
-
 def test_the_tasks_own_text_is_never_left_out():
     assert not TextAuxiliary(objective=MaskedLM(), text="task", optional=True).left_out
     assert TextAuxiliary(objective=MaskedLM(), optional=True).left_out
 
 
-def test_a_corpus_that_holds_the_tasks_own_files_is_told(toy, cache_dir, data_dir, caplog):
-    texts_for(toy, cache_dir, path=str(data_dir / "toy"))
-    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("corpus")]
-    assert said == [
-        f"corpus {data_dir}/toy holds the task's own {toy.train}, {toy.dev}, {toy.test}: masked "
-        "language modelling sees the texts that the model is to be tested on; keep them elsewhere"
-    ]
+@pytest.mark.parametrize(
+    ("options", "idle"),
+    [
+        ({"path": "a.txt", "hub": "b"}, "path"),
+        ({"text": "task", "path": "a.txt"}, "path"),
+        ({"text": "task", "hub": "b"}, "hub"),
+        ({"text": "task", "size": 3.0}, "size"),
+        ({"text": "task", "select": "nearest"}, "select"),
+        ({"path": "a.txt", "hub_config": "en"}, "hub_config"),
+        ({"split": "test"}, "split"),
+        ({"labelled_only": True}, "labelled_only"),
+    ],
+)
+def test_an_option_that_nothing_would_read_is_refused(options, idle):
+    with pytest.raises(UserError, match=f"^{idle} does not apply"):
+        TextAuxiliary(objective=MaskedLM(), **options)
+
+
+@pytest.mark.parametrize(
+    ("own", "default", "size", "option"),
+    [
+        (None, 3, 3.0, "auxiliary.size"),
+        (None, "all", None, "auxiliary.size"),
+        (2, 3, 2.0, "auxiliary.mine.size"),
+        ("all", 3, None, "auxiliary.mine.size"),
+    ],
+)
+def test_a_tasks_own_size_comes_before_that_for_all(own, default, size, option):
+    assert size_of("mine", own, default) == (size, option)
+
+
+@pytest.mark.parametrize(
+    "name", ["size", "decontaminate", "end_task", "meta_head", "", "a.b", "loss/a", "training"]
+)
+def test_a_name_that_something_else_has_is_refused(name):
+    with pytest.raises(UserError, match=f"cannot be named {name!r}"):
+        check_task_name(name)
+    for other in ("dapt", "news-2024", "Fachtexte_ä", "task-mask-a-b", "meta"):
+        check_task_name(other)

@@ -1,4 +1,4 @@
-"""Tokenised text: what is in it, and that it is made once."""
+"""Tokenised text: what is in it, that it is made once, and that cutting changes no token kept."""
 
 from __future__ import annotations
 
@@ -7,16 +7,30 @@ from pathlib import Path
 
 import datasets
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
+from transformers import PreTrainedTokenizerFast
 
-from tartan.data.remarks import Truncation
-from tartan.data.tokenise import tokenise, truncation_of
+from tartan.data import tokenise as module
+from tartan.data.tokenise import Truncation, encode_texts, portions, tokenise, truncation_of
 from tartan.encoders.tiny import letter_pair_tokenizer
+from tests.conftest import ROOT
 
 TEXTS = ["apple", "", "river and stone", "  \t ", "a b c d e f g h i j", "x"]
+PAGES = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("*.md"))]
+LLAMA = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}"
+    r"| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
 
 
 def rows(texts=TEXTS, **columns):
     return datasets.Dataset.from_dict({"text": list(texts), **columns})
+
+
+def made(texts, tokenizer, length, cache, *, name="f", keep_blank=False, **options):
+    return tokenise(texts, name, tokenizer, length, cache, keep_blank=keep_blank, **options)
 
 
 def files(cache):
@@ -24,203 +38,202 @@ def files(cache):
 
 
 @pytest.fixture
-def tokenizer():
+def letters():
     return letter_pair_tokenizer()
 
 
-def test_texts_become_ids_between_special_tokens(tokenizer, tmp_path):
-    ids = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)["input_ids"][:]
-    assert ids == [tokenizer(text)["input_ids"] for text in TEXTS if text.strip()]
-    assert all(i[0] == tokenizer.cls_token_id and i[-1] == tokenizer.sep_token_id for i in ids)
+def test_texts_become_ids_between_special_tokens_without_the_blank_ones(letters, tmp_path):
+    texts = rows(label=[0, 1, 2, 3, 4, 5], unseen=[True, False] * 3)
+    tokens = made(texts, letters, 64, tmp_path)
+    assert tokens["input_ids"][:] == [letters(text)["input_ids"] for text in TEXTS if text.strip()]
+    assert tokens["label"][:] == [0, 2, 4, 5]
+    assert set(tokens.column_names) == {"input_ids", "label", "unseen"}
+    (file,) = tokens.cache_files
+    assert Path(file["filename"]).parent == tmp_path / "tokenised"
+    assert len(made(rows(["a", None, "b"]), letters, 64, tmp_path, name="g")) == 2
+    assert len(made(rows(["", " "]), letters, 64, tmp_path, name="h")) == 0
 
 
-def test_long_texts_are_cut_and_keep_their_special_tokens(tokenizer, tmp_path):
-    ids = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=False)["input_ids"][:]
-    assert max(map(len, ids)) == 5
-    assert all(i[0] == tokenizer.cls_token_id and i[-1] == tokenizer.sep_token_id for i in ids)
+def test_a_blank_labelled_text_stays_as_special_tokens(letters, tmp_path):
+    tokens = made(rows(["a", ""], label=[0, 1]), letters, 64, tmp_path, keep_blank=True)
+    assert tokens["label"][:] == [0, 1]
+    assert tokens["input_ids"][1] == [letters.cls_token_id, letters.sep_token_id]
 
 
-def test_what_is_cut_off_is_counted_and_found_again(tokenizer, tmp_path):
+def test_what_is_cut_off_is_counted_and_counted_again_from_the_cache(letters, tmp_path):
+    lengths = [len(letters(text)["input_ids"]) - 2 for text in TEXTS if text.strip()]
+    over = [length - 3 for length in lengths if length > 3]
     for _ in range(2):
-        tokens = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=False)
-        assert truncation_of(tokens) == _counted(tokenizer, 5)
-    whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    lost = truncation_of(whole)
-    assert (lost.texts, lost.cut, lost.lost) == (len(TEXTS), 0, 0)
-    blank = tokenise(rows([""]), "g", tokenizer, 64, tmp_path, keep_blank=False)
+        tokens = made(rows(), letters, 5, tmp_path)
+        assert max(map(len, tokens["input_ids"])) == 5
+        assert truncation_of(tokens) == Truncation(len(lengths), len(over), sum(lengths), sum(over))
+    blank = made(rows([""]), letters, 64, tmp_path, name="g")
     assert truncation_of(blank) == Truncation(0, 0, 0, 0)
 
 
-def _counted(tokenizer, max_length):
-    """The slow way: each text tokenised whole."""
-    lengths = [len(tokenizer(text)["input_ids"]) - 2 for text in TEXTS if text.strip()]
-    over = [length - (max_length - 2) for length in lengths if length > max_length - 2]
-    return Truncation(len(lengths), len(over), sum(lengths), sum(over))
-
-
-def test_blank_texts_are_left_out_with_their_other_columns(tokenizer, tmp_path):
-    texts = rows(label=[0, 1, 2, 3, 4, 5], unseen=[True, False] * 3)
-    tokens = tokenise(texts, "f", tokenizer, 64, tmp_path, keep_blank=False)
-    assert tokens["label"][:] == [0, 2, 4, 5]
-    assert tokens["unseen"][:] == [True, True, True, False]
-    assert set(tokens.column_names) == {"input_ids", "label", "unseen"}
-
-
-def test_a_text_that_is_none_counts_as_blank(tokenizer, tmp_path):
-    assert (
-        len(tokenise(rows(["a", None, "b"]), "f", tokenizer, 64, tmp_path, keep_blank=False)) == 2
-    )
-
-
-def test_blank_texts_alone_give_no_rows(tokenizer, tmp_path):
-    assert len(tokenise(rows(["", " "]), "f", tokenizer, 64, tmp_path, keep_blank=False)) == 0
-
-
-def test_texts_in_several_chunks_stay_in_order(tokenizer, tmp_path):
+def test_texts_in_several_chunks_stay_in_order(letters, tmp_path):
     texts = [f"number {i}" if i % 3 else "" for i in range(2500)]
-    tokens = tokenise(
-        rows(texts, label=list(range(2500))), "f", tokenizer, 64, tmp_path, keep_blank=False
-    )
+    tokens = made(rows(texts, label=list(range(2500))), letters, 64, tmp_path)
     assert tokens["label"][:] == [i for i in range(2500) if i % 3]
 
 
-def test_the_second_call_finds_the_file(tokenizer, tmp_path):
-    first = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
+def test_the_second_call_finds_the_file_whatever_state_the_tokenizer_is_in(letters, tmp_path):
+    first = made(rows(), letters, 64, tmp_path)
     before = files(tmp_path)
-    second = tokenise(rows(), "f", letter_pair_tokenizer(), 64, tmp_path, keep_blank=False)
-    assert files(tmp_path) == before
+    other = letter_pair_tokenizer()
+    other(["a", "b c"], padding=True, truncation=True, max_length=3)
+    second = made(rows(), other, 64, tmp_path)
     assert len(before) == 1
+    assert files(tmp_path) == before
     assert first["input_ids"][:] == second["input_ids"][:]
 
 
-def test_the_tokenizer_of_an_earlier_call_is_found_in_whatever_state_it_is(tokenizer, tmp_path):
-    tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    before = files(tmp_path)
-    tokenizer(["a", "b c"], padding=True, truncation=True, max_length=3)
-    tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    assert files(tmp_path) == before
-
-
-def test_another_length_text_or_tokenizer_gives_another_file(tokenizer, tmp_path):
+def test_another_length_text_or_tokenizer_gives_another_file(letters, tmp_path):
     other = letter_pair_tokenizer()
     other.add_tokens(["river"])
-    tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    tokenise(rows(), "f", tokenizer, 32, tmp_path, keep_blank=False)
-    tokenise(rows(), "g", tokenizer, 64, tmp_path, keep_blank=False)
-    tokenise(rows(), "f", other, 64, tmp_path, keep_blank=False)
-    assert len(files(tmp_path)) == 4
+    made(rows(), letters, 64, tmp_path)
+    made(rows(), letters, 32, tmp_path)
+    made(rows(), letters, 64, tmp_path, name="g")
+    made(rows(), other, 64, tmp_path)
+    letters.truncation_side = "left"
+    made(rows(), letters, 64, tmp_path)
+    letters.split_special_tokens = True
+    made(rows(), letters, 64, tmp_path)
+    assert len(files(tmp_path)) == 6
 
 
-def test_the_side_that_is_cut_gives_another_file(tokenizer, tmp_path):
-    for side in ("right", "left"):
-        tokenizer.truncation_side = side
-        made = tokenise(rows(), "f", tokenizer, 5, tmp_path, keep_blank=True)
-        cut = [tokenizer(text, truncation=True, max_length=5)["input_ids"] for text in TEXTS]
-        assert made["input_ids"][:] == cut
-    assert len(files(tmp_path)) == 2
-
-
-def test_special_tokens_that_are_split_give_another_file(tokenizer, tmp_path):
-    texts = datasets.Dataset.from_dict({"text": ["a [MASK] b"]})
-    found = []
-    for split in (False, True):
-        tokenizer.split_special_tokens = split
-        made = tokenise(texts, "f", tokenizer, 32, tmp_path, keep_blank=True)
-        found.append(made["input_ids"][0])
-        assert found[-1] == tokenizer("a [MASK] b")["input_ids"]
-    assert found[0] != found[1]
-    tokenizer.split_special_tokens = False
-
-
-def test_the_result_is_memory_mapped_from_the_cache(tokenizer, tmp_path):
-    tokens = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    (file,) = tokens.cache_files
-    assert Path(file["filename"]).parent == tmp_path / "tokenised"
-
-
-def test_nothing_else_is_left_in_the_cache(tokenizer, tmp_path):
-    tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=False)
-    left = {path.suffix for path in (tmp_path / "tokenised").iterdir()}
-    assert left <= {".arrow", ".json", ".lock", ".sha256"}
-
-
-def _meet(barrier):
-    barrier.wait(timeout=60)
-
-
-def _total(cache):
+def _total(cache, barrier=None):
+    if barrier is not None:
+        barrier.wait(timeout=60)
     texts = [f"number {i} of the list" for i in range(3000)]
-    tokens = tokenise(rows(texts), "shared", letter_pair_tokenizer(), 64, cache, keep_blank=False)
+    tokens = made(rows(texts), letter_pair_tokenizer(), 64, cache)
     return sum(map(len, tokens["input_ids"]))
 
 
 def test_processes_share_the_cache(tmp_path):
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload([__name__])  # imports the libraries once, not four times
-    with context.Pool(4, _meet, [context.Barrier(4)]) as pool:
-        totals = pool.map(_total, [tmp_path] * 4, chunksize=1)
-    assert len(set(totals)) == 1
+    context.set_forkserver_preload([__name__])  # imports the libraries once, not three times
+    with context.Manager() as manager, context.Pool(3) as pool:
+        barrier = manager.Barrier(3)
+        totals = pool.starmap(_total, [(tmp_path, barrier)] * 3, chunksize=1)
     assert len(files(tmp_path)) == 1
-    assert totals[0] == _total(tmp_path)
+    assert {*totals} == {_total(tmp_path)}
 
 
-def test_a_blank_labelled_text_stays_as_special_tokens(tmp_path):
-    tokenizer = letter_pair_tokenizer()
-    tokens = tokenise(rows(["a", ""], label=[0, 1]), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    assert tokens["label"][:] == [0, 1]
-    assert tokens["input_ids"][1] == [tokenizer.cls_token_id, tokenizer.sep_token_id]
+def trained(model, trainer, pre_tokenizer, normalizer=None):
+    """A tokenizer of one of the usual kinds, trained on this project's own pages."""
+    tokenizer = Tokenizer(model)
+    tokenizer.pre_tokenizer = pre_tokenizer
+    if normalizer is not None:
+        tokenizer.normalizer = normalizer
+    tokenizer.train_from_iterator(PAGES, trainer)
+    fast = PreTrainedTokenizerFast(tokenizer_object=tokenizer, pad_token="<pad>", unk_token="<unk>")
+    mask = AddedToken("<mask>", lstrip=True, special=True, normalized=False)
+    fast.add_special_tokens({"mask_token": mask})
+    fast.add_tokens(["river bank", AddedToken("end", single_word=True, rstrip=True)])
+    return fast
 
 
-def damaged(content, how):
-    """`content` with one low bit changed, cut in half, or gone."""
-    if how == "flipped":
-        middle = len(content) // 2
-        return content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :]
-    return {"cut": content[: len(content) // 2], "empty": b""}[how]
+def byte_level(pre_tokenizer):
+    trainer = trainers.BpeTrainer(
+        vocab_size=600, initial_alphabet=pre_tokenizers.ByteLevel.alphabet(), show_progress=False
+    )
+    return trained(models.BPE(), trainer, pre_tokenizer, normalizers.NFC())
 
 
-@pytest.mark.parametrize("how", ["flipped", "cut", "empty"])
-@pytest.mark.parametrize("ending", [".arrow", ".json", ".arrow.sha256", ".json.sha256"])
-def test_a_damaged_file_is_made_again_with_a_warning(how, ending, tokenizer, tmp_path, caplog):
-    whole = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    ids, cuts = whole["input_ids"][:], truncation_of(whole)
-    (file,) = (path for path in (tmp_path / "tokenised").iterdir() if path.name.endswith(ending))
-    file.write_bytes(damaged(file.read_bytes(), how))
-    for said in (1, 0):  # once: then it is whole
-        caplog.clear()
-        again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-        assert again["input_ids"][:] == ids
-        assert truncation_of(again) == cuts
-        assert [r.getMessage().count("tokenised again") for r in caplog.records] == [1] * said
+def sentence_piece(pre_tokenizer):
+    trainer = trainers.UnigramTrainer(vocab_size=500, unk_token="<unk>", show_progress=False)
+    normalizer = normalizers.Sequence(
+        [normalizers.NFKC(), normalizers.Replace(Regex(" {2,}"), " "), normalizers.Strip()]
+    )
+    return trained(models.Unigram(), trainer, pre_tokenizer, normalizer)
 
 
-def test_every_bit_of_the_file_counts(tokenizer, tmp_path):
-    tokens = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-    ids = tokens["input_ids"][:]
-    path = Path(tokens.cache_files[0]["filename"])
-    content = path.read_bytes()
-    for at in range(0, len(content), max(1, len(content) // 25)):
-        path.write_bytes(content[:at] + bytes([content[at] ^ 2]) + content[at + 1 :])
-        again = tokenise(rows(), "f", tokenizer, 64, tmp_path, keep_blank=True)
-        assert again["input_ids"][:] == ids
+def word_piece():
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=600, special_tokens=["<unk>", "<pad>"], show_progress=False
+    )
+    normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
+    model = models.WordPiece(unk_token="<unk>")
+    return trained(model, trainer, pre_tokenizers.BertPreTokenizer(), normalizer)
 
 
-def test_of_long_pairs_no_more_is_cut_by_the_tokenizer_than_is_kept(
-    tokenizer, tmp_path, monkeypatch
-):
-    """The memory that its cutting takes grows with the square of a pair's length."""
-    first, second = "apple and river " * 400, "stone " * 1500
-    expected = tokenizer(first, second, truncation=True, max_length=16)["input_ids"]
-    cut, original = [], type(tokenizer).__call__
+def of_a_pattern():
+    split = pre_tokenizers.Split(Regex(LLAMA), "isolated")
+    return pre_tokenizers.Sequence([split, pre_tokenizers.ByteLevel(use_regex=False)])
 
-    def watched(self, *texts, **options):
-        if options.get("truncation"):
-            cut.append(sum(len(text) for column in texts for text in column))
-        return original(self, *texts, **options)
 
-    monkeypatch.setattr(type(tokenizer), "__call__", watched)
-    pairs = rows([first], text_pair=[second])
-    tokens = tokenise(pairs, "f", tokenizer, 16, tmp_path, keep_blank=True)
-    assert tokens["input_ids"][:] == [expected]
-    assert truncation_of(tokens).cut == 1
-    assert 0 < sum(cut) < 1000
+KINDS = {
+    "word piece": word_piece,
+    "byte level": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False)),
+    "byte level of a pattern": lambda: byte_level(of_a_pattern()),
+    "sentence piece": lambda: sentence_piece(pre_tokenizers.Metaspace()),
+    "sentence piece of one word": lambda: sentence_piece(pre_tokenizers.Metaspace(split=False)),
+    "letter pairs": letter_pair_tokenizer,
+}
+_KNOWN: dict[str, PreTrainedTokenizerFast] = {}
+PIECES = st.sampled_from(
+    ["the", "river", "river bank", "end", "don't", "WE'LL", "12345", "...", "?!\n\n", "\u00e9",
+     "e\u0301", "\u0301", "\u304b\u3099", "\ufb01", "\u4e2d\u6587", "\u0130\u03a3", "\U0001f98a",
+     "\U0001f469\u200d\U0001f4bb", "<mask>", "<mas", "k>", "[MASK]", "\u00ad", "\u200b", "\u2028",
+     "x" * 150, "ab" * 40, "\x00", "\ufeff", "\u0e01\u0e33", "\ud55c\uad6d"]
+)  # fmt: skip
+GAPS = st.sampled_from(["", "", " ", " ", "  ", "\n", "\t", " " * 40, "\u00a0", "\r\n"])
+MIXED = st.lists(st.tuples(PIECES, GAPS), min_size=1, max_size=60).map(
+    lambda parts: "".join(piece + gap for piece, gap in parts)
+)
+
+
+@pytest.fixture(params=KINDS, scope="module")
+def tokenizer(request):
+    return _KNOWN.setdefault(request.param, KINDS[request.param]())
+
+
+def same_as_the_tokenizer_cuts(tokenizer, length, *texts):
+    expected = tokenizer(*texts, truncation=True, max_length=length, verbose=False)
+    encoded = encode_texts([[text] for text in texts], tokenizer, length, token_types=True)
+    assert encoded["input_ids"] == [expected["input_ids"]]
+    if "token_type_ids" in expected:
+        assert encoded["token_type_ids"] == [expected["token_type_ids"]]
+
+
+@settings(max_examples=40)
+@given(text=MIXED, times=st.integers(1, 6), length=st.integers(3, 40))
+def test_the_first_tokens_stay_the_same(tokenizer, text, times, length):
+    same_as_the_tokenizer_cuts(tokenizer, length, text * times)
+
+
+@settings(max_examples=15)
+@given(st.integers(0, 400), st.sampled_from(range(len(PAGES))), st.sampled_from([8, 32, 128]))
+def test_the_first_tokens_of_real_pages_stay_the_same(tokenizer, start, page, length):
+    same_as_the_tokenizer_cuts(tokenizer, length, PAGES[page][start:])
+
+
+@settings(max_examples=40)
+@given(
+    first=MIXED, second=MIXED, times=st.tuples(*[st.integers(1, 4)] * 2), length=st.integers(8, 21)
+)
+@pytest.mark.parametrize("side", ["right", "left"])
+def test_of_pairs_the_longer_text_is_cut_first(tokenizer, side, first, second, times, length):
+    tokenizer.truncation_side = side
+    same_as_the_tokenizer_cuts(tokenizer, length, first * times[0], second * times[1])
+    tokenizer.truncation_side = "right"
+
+
+def test_of_a_long_text_little_is_tokenised(monkeypatch, letters):
+    sizes, original = [], type(letters).__call__
+
+    def watched(self, texts, **options):
+        sizes.extend(map(len, texts))
+        return original(self, texts, **options)
+
+    monkeypatch.setattr(type(letters), "__call__", watched)
+    encode_texts([["a word or two, and more. " * 100_000, "short"]], letters, 64)
+    assert max(sizes) <= 64 * 16
+
+
+def test_portions_hold_so_many_characters_or_one_text(monkeypatch):
+    monkeypatch.setattr(module, "_AT_ONCE", 10)
+    sizes = [3, 3, 3, 20, 1, 9, 1]
+    assert list(portions(sizes)) == [slice(0, 3), slice(3, 4), slice(4, 6), slice(6, 7)]
+    assert list(portions([])) == []

@@ -6,8 +6,8 @@ import pytest
 from omegaconf import OmegaConf
 
 import tartan.experiment.run
-from tartan.data import TartanData
-from tartan.data.task_names import SETTINGS
+from tartan import TartanData
+from tartan.data.auxiliary import SETTINGS
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import run_experiment

@@ -8,7 +8,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 
-from tartan.data import TartanData
+from tartan import TartanData
 from tartan.methods.module import TaskMixing
 from tests.conftest import DEVICE
 from tests.in_process import State, copied

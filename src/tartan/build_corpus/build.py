@@ -30,7 +30,7 @@ from tartan.build_corpus.repeats import write_repeats
 from tartan.build_corpus.settings import Options, listed, with_effect
 from tartan.build_corpus.shards import near_duplicate_steps, write_manifest, write_shard
 from tartan.build_corpus.sources import Source, find_sources
-from tartan.data.corpus_manifest import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
+from tartan.data.corpus_folder import LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
 from tartan.errors import UserError, first_line
 from tartan.files import disk_advice, process_lock
 from tartan.settings import build, differing

@@ -11,7 +11,7 @@ from omegaconf import DictConfig
 
 from tartan.build_corpus.building import counts_in_words
 from tartan.command_line.hydra_errors import run_command_line
-from tartan.data.corpus_manifest import MANIFEST, CorpusFolder
+from tartan.data.corpus_folder import MANIFEST, CorpusFolder
 from tartan.errors import UserError, printable
 from tartan.run_folder.stop import stop
 from tartan.settings import CONF

@@ -14,13 +14,17 @@ from typing import BinaryIO
 import numpy as np
 import pyarrow as pa
 from datatrove.data import Document
+from datatrove.utils.text import TextNormConfig, simplify_text
 
 from tartan.build_corpus.building import Building, read_json
 from tartan.build_corpus.records import BREAK
 from tartan.build_corpus.settings import ExampleOptions, Options
-from tartan.data.ngram_overlap import NgramIndex
+from tartan.data.overlap import NgramIndex
 from tartan.data.table.base import until_full
 
+_ASCII = TextNormConfig(norm_whitespace=False, norm_unicode_diacritics=False)
+"""Normalisation that ASCII text still needs; its words are split at white space anyway."""
+_ANY = TextNormConfig(norm_whitespace=False)
 SCHEMA = pa.schema([("text", pa.string())])
 ROWS = 10_000
 """Maximum number of examples in a record batch."""
@@ -81,12 +85,18 @@ def words_of_examples(text: str, options: ExampleOptions) -> Iterator[list[str]]
     yield from (words[start : start + size] for start in range(0, len(words), size))
 
 
+def normalised_words(text: str) -> list[str]:
+    """Return the words of a text in datatrove's normalisation."""
+    words: list[str] = simplify_text(text, _ASCII if text.isascii() else _ANY).split()
+    return words
+
+
 def _examples(
     building: Building, options: Options, articles: Iterable[Document], counts: Counter[str]
 ) -> Iterator[bytes]:
     index, ngram = None, options.decontaminate
     if ngram is not None:
-        index = NgramIndex(read_json(building.folder / "evaluated.json"), ngram)
+        index = NgramIndex(read_json(building.folder / "evaluated.json"), ngram, normalised_words)
     for article in articles:
         counts["articles"] += 1
         for words in filter(None, words_of_examples(article.text, options.examples)):
@@ -94,7 +104,7 @@ def _examples(
             text = " ".join(words)
             if len(words) < options.examples.min_words:
                 counts["too_short"] += 1
-            elif index is not None and index.overlaps(text):
+            elif index is not None and index.contaminates([text])[0]:
                 counts["contaminated"] += 1
             else:
                 yield text.encode("utf-8")

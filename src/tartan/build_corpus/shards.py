@@ -15,7 +15,7 @@ from datatrove.utils.word_tokenizers import WhitespaceTokenizer
 
 from tartan.build_corpus.building import BEGUN, Building, Step, read_json, write_json
 from tartan.build_corpus.parts import kept_batches, write_stream
-from tartan.data.corpus_manifest import MANIFEST, Manifest, Shard
+from tartan.data.corpus_folder import MANIFEST, Manifest, Shard
 from tartan.files import sha256_of, write_durably
 
 

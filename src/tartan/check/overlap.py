@@ -12,7 +12,7 @@ import pandas as pd
 from tartan.core.seeding import generator_for
 from tartan.data.decontaminate import folded
 from tartan.data.near_duplicates import nearest_duplicates
-from tartan.data.overlap import HeldOutGrams
+from tartan.data.overlap import NgramIndex
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 
@@ -123,7 +123,7 @@ def in_corpora(
         By corpus: `texts` that were compared; `repeats` of earlier ones; `dev` and `test`: number
         of their texts that it holds; `sharing`: its texts that share 13 words in a row with these.
     """
-    grams, rows = HeldOutGrams.of(held_out), {}
+    grams, rows = NgramIndex(held_out), {}
     for name, texts in corpora.items():
         if len(texts) > most:
             order = generator_for(0, "check", "corpus", name).permutation(len(texts))

@@ -1,22 +1,38 @@
-"""Defines what every auxiliary task provides, and chooses as many examples as its size asks for."""
+"""Defines what every auxiliary task provides, and the options and names that all of them share."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import re
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
 import datasets
-import numpy as np
+from torch import nn
 
-from tartan.core.seeding import generator_for
+from tartan.core.task_names import END_TASK
 from tartan.data.end_task import EndTask
 from tartan.data.held_out_text import HeldOutText
-from tartan.data.permutation import RandomOrder
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.objectives.base import TaskObjective
-from tartan.settings import Size
+from tartan.settings import Checked, Natural, Size
+
+META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
+"""Names, beside the tasks', under which costs are reported."""
+
+
+@dataclass
+class AuxiliarySettings(Checked):
+    """Options below `auxiliary` that hold for all auxiliary tasks."""
+
+    size: Size = 1
+    seed: Natural = 0
+    decontaminate: bool = False
+
+
+SETTINGS = tuple(field.name for field in fields(AuxiliarySettings))
+"""Keys of the `auxiliary` group that are options, not tasks."""
 
 
 @dataclass(frozen=True)
@@ -91,54 +107,24 @@ class Auxiliary(Protocol):
         ...
 
     def check(self, name: str, encoder: Encoder) -> None:
-        """Check the task's options before anything is read.
-
-        Raises:
-            UserError: an option of `auxiliary.NAME` does not fit the encoder.
-        """
+        """Check, before anything is read, that the options of `auxiliary.NAME` fit the encoder."""
         ...
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """Find, choose and prepare the examples of auxiliary task `name`.
-
-        Raises:
-            UserError: the source cannot be read, or holds too little.
-        """
+        """Find, choose and prepare the examples of auxiliary task `name`."""
         ...
 
 
-def size_of(name: str, own: Size | None, default: Size) -> tuple[float | None, str]:
+def size_of(name: str, size: Size | None, default: Size) -> tuple[float | None, str]:
     """Return the size of auxiliary task `name` (None: all) and the option that sets it."""
-    option = "auxiliary.size" if own is None else f"auxiliary.{name}.size"
-    size = default if own is None else own
+    option = "auxiliary.size" if size is None else f"auxiliary.{name}.size"
+    size = default if size is None else size
     return None if size == "all" else float(size), option
 
 
-def choose_rows(
-    available: int, size: float, train_examples: int, seed: int, option: str, source: str
-) -> np.ndarray:
-    """Return indices of `size` x `train_examples` of `available` rows, ascending, int `(rows,)`.
-
-    Of two sizes with the same seed, the smaller one's rows are among the larger one's.
-
-    Args:
-        option: the config option that sets the size, for the message.
-        source: path or name of the data, for the message.
-
-    Raises:
-        UserError: there are fewer rows than that, or the size asks for none.
-    """
-    count = round(size * train_examples)
-    if count < 1:
-        raise UserError(
-            f"{option}={size:g} asks for no examples ({size:g} x {train_examples} examples)"
-        )
-    if count > available:
-        largest = np.floor(1000 * available / train_examples) / 1000
-        largest = f"{largest:.3f}".rstrip("0").rstrip(".")
-        raise UserError(
-            f"{option}={size:g} asks for {count} examples ({size:g} x {train_examples} training "
-            f"examples), but {source} has {available}; "
-            f"use a size of at most {largest}, 'all', or a larger corpus"
-        )
-    return np.sort(RandomOrder(available, generator_for(seed, "corpus part")).part(0, count))
+def check_task_name(name: str) -> None:
+    """Check that an auxiliary task of this name is confused with no option, task or cost."""
+    reserved = {*SETTINGS, END_TASK, META_GRADIENT, META_HEAD}
+    # heads are kept in a ModuleDict, whose attributes a name must not hide
+    if name in reserved or not re.fullmatch(r"[\w-]+", name) or hasattr(nn.ModuleDict(), name):
+        raise UserError(f"an auxiliary task cannot be named {name!r}: choose another name")

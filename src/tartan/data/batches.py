@@ -16,7 +16,7 @@ from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.data.permutation import RandomOrder
+from tartan.data.order import ExampleOrder
 from tartan.data.shares import share_of
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
@@ -63,34 +63,6 @@ class BatchNeeds:
     sampled: int | None = None
 
 
-class ExampleOrder:
-    """An endless order of `count` examples: a new permutation for every epoch.
-
-    A batch may span two epochs, so that all batches have the same size and every example is used
-    equally often.
-    """
-
-    def __init__(self, count: int, seed: int, *names: str) -> None:
-        self._count, self._seed, self._names = count, seed, names
-        self._epoch = -1
-        self._order: RandomOrder | None = None
-
-    def indices(self, start: int, length: int) -> list[int]:
-        """Return the examples' indices at positions `start` to `start + length` of the order."""
-        taken: list[int] = []
-        while len(taken) < length:
-            epoch, offset = divmod(start + len(taken), self._count)
-            end = min(self._count, offset + length - len(taken))
-            taken += self._of_epoch(epoch).part(offset, end).tolist()
-        return taken
-
-    def _of_epoch(self, epoch: int) -> RandomOrder:
-        if self._order is None or epoch != self._epoch:
-            generator = generator_for(self._seed, *self._names, "order", epoch)
-            self._epoch, self._order = epoch, RandomOrder(self._count, generator)
-        return self._order
-
-
 class StepBatches(Dataset[StepBatch]):
     """A stage's batches, indexed by step: the same in loader workers and in resumed runs.
 
@@ -133,7 +105,12 @@ class StepBatches(Dataset[StepBatch]):
             unsized={name: self._rows(step, *self._sources[name]) for name in self.sampled(step)},
             meta_batch=None if self._meta is None else self._batch(step, *self._meta),
             meta_head_batch=self._meta_head_batch(step) if needs.meta_head_examples else None,
-            second=self._seconds(step) if needs.second else None,
+            second={
+                name: self._batch(step, data, "second", name)
+                for name, (data, _, _) in self._sources.items()
+            }
+            if needs.second
+            else None,
         )
 
     def sampled(self, step: int) -> list[str]:
@@ -153,6 +130,7 @@ class StepBatches(Dataset[StepBatch]):
         return self._rows(step, data, kind, name)(data.batch_size)
 
     def _rows(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[[int], Batch]:
+        """Return a function that makes the batch of the first so many of the step's rows."""
         rows = rows_at(data.examples, self._indices(step, data, kind, name))
         names = (self._needs.stage, kind, name, "batch", step)
         return partial(_batch_of, rows, data.collate, self._seed, names)
@@ -164,12 +142,6 @@ class StepBatches(Dataset[StepBatch]):
                 len(data.examples), self._seed, self._needs.stage, *key
             )
         return self._orders[key].indices(step * data.batch_size, data.batch_size)
-
-    def _seconds(self, step: int) -> dict[str, Batch]:
-        return {
-            name: self._batch(step, data, "second", name)
-            for name, (data, _, _) in self._sources.items()
-        }
 
     def _meta_head_batch(self, step: int) -> Batch:
         """Return examples of the end task, drawn from those outside its own batch."""
@@ -183,25 +155,7 @@ class StepBatches(Dataset[StepBatch]):
 def _batch_of(
     rows: Sequence[Row], collate: Collate, seed: int, names: tuple[str | int, ...], count: int
 ) -> Batch:
-    """Return the batch of the first `count` rows.
-
-    Args:
-        rows: the rows of the largest possible batch.
-        collate: the function that makes a batch of rows.
-        seed: the run's seed.
-        names: what identifies the batch's random draws (see `generator_for`).
-        count: number of rows; decided when a sampled task's weight is known.
-
-    Raises:
-        UserError: the function makes something else.
-    """
-    made = collate(rows[:count], generator_for(seed, *names))
-    if not isinstance(made, Batch):
-        raise UserError(
-            f"collate() of an objective of batches {'/'.join(map(str, names[:3]))} makes "
-            f"a {type(made).__name__} of rows; it has to make a Batch (src/tartan/core/task.py)"
-        )
-    return made
+    return collate(rows[:count], generator_for(seed, *names))
 
 
 def with_sampled_batches(
@@ -242,27 +196,23 @@ class EvaluationBatches(Dataset[MicroBatch]):
         assert not isinstance(examples, ConcatDataset), "splits are never pooled"
         texts = "input_ids" in examples.column_names  # images are of one size
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
-        order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+        self._order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self._order = order
-        self._batches = [order[start : start + size] for start in range(0, len(order), size)]
+        self._batches = [
+            self._order[start : start + size] for start in range(0, len(self._order), size)
+        ]
 
     def share(self, rank: int, count: int) -> EvaluationBatches:
-        """Return the batches of process `rank` of `count`; all processes get equally many.
-
-        Raises:
-            UserError: there are more processes than examples.
-        """
+        """Return the batches of process `rank` of `count`; all processes get equally many."""
         if len(self._order) < count:
             raise UserError(
-                f"a split of {len(self._order)} examples cannot be evaluated by {count} "
-                "processes; use fewer (trainer.devices), or more examples"
+                f"a split of {len(self._order)} examples cannot be shared by {count} processes"
             )
         size = max(2, self._data.batch_size)  # or there would be fewer examples than batches
         each = -(-len(self._order) // (size * count))
-        parts = np.array_split(np.asarray(self._order), each * count)
+        shares = np.array_split(np.asarray(self._order), each * count)
         shared = copy.copy(self)
-        shared._batches = [part.tolist() for part in parts[rank::count]]
+        shared._batches = [share.tolist() for share in shares[rank::count]]
         return shared
 
     def __len__(self) -> int:

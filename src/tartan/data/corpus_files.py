@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 import logging
 import math
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -22,12 +21,10 @@ from tartan.files import is_inside
 
 log = logging.getLogger(__name__)
 
-CORPUS_KINDS = ("text", "markdown", *TABLES)
+_KINDS = ("text", "markdown", *TABLES)
 """Kinds of corpus files, in the order in which their texts are read."""
 _IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
 """Kinds of files that are read from a folder; others in it are seldom unlabelled text."""
-_LARGE = 1 << 27
-"""Size of files that take some seconds to read, which is said [bytes]."""
 
 
 def files_of(path: Path) -> list[Path]:
@@ -37,38 +34,29 @@ def files_of(path: Path) -> list[Path]:
     depth, without files and folders whose names begin with a dot; links may not lead out of it. A
     path with `*`, `?` or `[` that is not itself a file stands for the files that match it (`**`
     matches any number of folders).
-
-    Raises:
-        UserError: there are no such files, a file that a glob matches is of an unknown kind, or one
-            in a folder is a link to a file elsewhere.
     """
     if is_saved_dataset(path):
         return [path]
     if path.is_dir():
-        return _in_folder(path)
-    if not path.exists() and glob.has_magic(str(path)):
-        found = sorted(map(Path, glob.glob(str(path), recursive=True)))  # noqa: PTH207
-        files = [file for file in found if file.is_file()]
-        if not files:
-            raise UserError(f"corpus {path} matches no files")
-        return sorted(files, key=lambda file: CORPUS_KINDS.index(kind_of(file)))
-    return [path]
+        files = _in_folder(path)
+    elif not path.exists() and glob.has_magic(str(path)):
+        matches = map(Path, glob.glob(str(path), recursive=True))  # noqa: PTH207
+        files = [file for file in sorted(matches) if file.is_file()]
+    else:
+        return [path]
+    if not files:
+        raise UserError(f"corpus {path}: no files of text")
+    return sorted(files, key=lambda file: _KINDS.index(kind_of(file)))
 
 
 def kind_of(file: Path) -> str:
-    """Return the kind of a file, one of `CORPUS_KINDS`, by the ending of its name.
-
-    A data set that `save_to_disk` wrote is of the kind `arrow`.
-
-    Raises:
-        UserError: the name does not end in any of the known endings.
-    """
+    """Return the kind of a file by the ending of its name; `arrow` for a saved data set."""
     if is_saved_dataset(file):
         return "arrow"
-    found = format_of(file, CORPUS_KINDS)
-    if found is None:
-        raise UserError(f"corpus {file}: the name must end in {endings_of(CORPUS_KINDS)}")
-    return found.kind
+    known = format_of(file, _KINDS)
+    if known is None:
+        raise UserError(f"corpus {file}: the name must end in {endings_of(_KINDS)}")
+    return known.kind
 
 
 def root_of(path: Path) -> Path:
@@ -80,55 +68,21 @@ def root_of(path: Path) -> Path:
     return Path(*parts[:first])
 
 
-def _in_folder(folder: Path) -> list[Path]:
-    found = [path for path in folder.rglob("*") if path.is_file()]
-    files = sorted(
-        path
-        for path in found
-        if not any(part.startswith(".") for part in path.relative_to(folder).parts)
-    )
-    texts = [file for file in files if format_of(file, _IN_FOLDERS)]
-    for file in texts:
-        if not is_inside(file, folder):
-            raise UserError(
-                f"corpus {folder}: {file.relative_to(folder)} is a link to a file elsewhere and is "
-                f"not read; put the file itself there, or name the files: {folder}/*{file.suffix}"
-            )
-    if not texts:
-        raise UserError(
-            f"corpus {folder} is a folder without {endings_of(_IN_FOLDERS)} files; tables of "
-            f"another kind are named by a pattern: '{folder}/*.csv'"
-        )
-    left = (file for file in files if not format_of(file, _IN_FOLDERS))
-    others = Counter(file.suffix.lower() or file.name for file in left)
-    if others:
-        kinds = ", ".join(f"{count} {kind}" for kind, count in sorted(others.items()))
-        log.warning("corpus %s: files that are not read as text are left out: %s", folder, kinds)
-    return sorted(texts, key=lambda file: CORPUS_KINDS.index(kind_of(file)))
-
-
 def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
-    """Yield the texts of files, one after the other; empty files have none.
+    """Yield the texts of files, one after the other.
 
     Each line of a text file is a text, and each paragraph of Markdown; tables have texts in
     `column`, where a missing value is a blank text.
-
-    Raises:
-        UserError: all files are empty, or one is malformed or lacks the column.
     """
-    filled = [file for file in files if file.stat().st_size]
-    if not filled:
-        raise UserError(f"corpus {files[0]} is empty")
-    size = sum(file.stat().st_size for file in filled)
-    if size > _LARGE:
-        log.info("reading %s MB of unlabelled text; later runs find it in the cache", size >> 20)
-    for file in filled:
+    for file in files:
         kind = kind_of(file)
-        if kind in ("text", "markdown"):
-            lines = _lines(file)
-            yield from lines if kind == "text" else _paragraphs(lines)
-        else:
-            yield from texts_of(open_table(file), column)
+        if kind not in ("text", "markdown"):
+            if file.is_dir() or file.stat().st_size:
+                yield from texts_of(open_table(file), column)
+            continue
+        source = Lines(file, COMPRESSIONS.get(file.suffix.lower()))
+        lines = (line.rstrip("\r\n") for _, line in source.read())
+        yield from lines if kind == "text" else _paragraphs(lines)
 
 
 def texts_of(table: Table, column: str) -> Iterator[str]:
@@ -136,16 +90,10 @@ def texts_of(table: Table, column: str) -> Iterator[str]:
 
     At the end a warning counts the rows without a value, which take part in sizes but not in
     training.
-
-    Raises:
-        UserError: there is no such column, or a value in it is not text.
     """
     if table.columns and column not in table.columns:
-        raise UserError(
-            f"corpus {table.source} has no {table.entry} {column!r}, only "
-            f"{', '.join(map(repr, table.columns))}; name it, as in auxiliary.dapt.column=NAME "
-            "(in a program column=NAME)"
-        )
+        columns = ", ".join(map(repr, table.columns))
+        raise UserError(f"corpus {table.source} has no {table.entry} {column!r}, only {columns}")
     if isinstance(table, ArrowTable) and column in table.columns:
         kind = table.schema.field(column).type
         if "string" not in str(kind):
@@ -158,14 +106,25 @@ def texts_of(table: Table, column: str) -> Iterator[str]:
         yield "" if missing else text_of(table, row, column)
     if without:
         log.warning(
-            "corpus %s: %s of %s rows have no text in %r; remove them", table.source,
-            f"{without:,}", f"{count:,}", column,
+            "corpus %s: %s of %s rows have no text in %r",
+            table.source, f"{without:,}", f"{count:,}", column,
         )  # fmt: skip
 
 
-def _lines(file: Path) -> Iterator[str]:
-    for _, line in Lines(file, COMPRESSIONS.get(file.suffix.lower())).read():
-        yield line.rstrip("\r\n")
+def _in_folder(folder: Path) -> list[Path]:
+    files = sorted(
+        path
+        for path in folder.rglob("*")
+        if path.is_file()
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+    )
+    texts = [file for file in files if format_of(file, _IN_FOLDERS)]
+    for file in texts:
+        if not is_inside(file, folder):
+            raise UserError(f"corpus {folder}: {file.relative_to(folder)} is a link to elsewhere")
+    if len(texts) < len(files):
+        log.warning("corpus %s: %s files are not text", folder, f"{len(files) - len(texts):,}")
+    return texts
 
 
 def _paragraphs(lines: Iterator[str]) -> Iterator[str]:

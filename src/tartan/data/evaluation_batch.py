@@ -16,7 +16,6 @@ _FORMS = (
     '{"text": [...], "label": [...]} (and "text_pair"), or what a tokenizer makes of texts with '
     '"labels" beside it'
 )
-"""Forms of a labelled batch, for messages."""
 
 
 def labelled_batch(
@@ -34,22 +33,18 @@ def labelled_batch(
     Returns:
         The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
         unseen, i.e. absent from train, bool `(n,)`, or None where that is not known.
-
-    Raises:
-        UserError: the batch has none of these forms, or a label is unknown.
     """
     inputs = unlabelled_batch(batch)
     if isinstance(batch, MicroBatch):
-        own = batch.inputs
-        given = own.get("labels", own.get("label"))
+        indices = batch.inputs.get("labels", batch.inputs.get("label"))
         if places is not None:
-            given = places.to(given.device)[given]
-        return inputs, given, own.get("unseen")
+            indices = places.to(indices.device)[indices]
+        return inputs, indices, batch.inputs.get("unseen")
     if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
         raise UserError(f"a batch of an evaluation must be {_FORMS}")
     if "label" not in batch and isinstance(batch["labels"], Tensor):
-        return inputs, _checked_places(batch["labels"], labels), None
-    return inputs, _places(batch["label" if "label" in batch else "labels"], labels), None
+        return inputs, _checked_indices(batch["labels"], labels), None
+    return inputs, _indices_of(batch["label" if "label" in batch else "labels"], labels), None
 
 
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
@@ -58,9 +53,6 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     A list is one of texts, or of rows with a `text`. Lists of tuples are refused: PyTorch's own
     collate function makes of rows `(text, label)` a list of all texts and one of all labels, and of
     two pairs of texts what could as well be two pairs.
-
-    Raises:
-        UserError: the batch holds neither texts nor tensors of inputs.
     """
     if isinstance(batch, MicroBatch):
         return batch.inputs
@@ -72,11 +64,8 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
             return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
         if "input_ids" in batch or "images" in batch:
             mask = batch.get("attention_mask")
-            if mask is not None and not bool(mask[:, 0].all()):
-                raise UserError(
-                    "a batch is padded on the left, and the classifier reads the first token; use "
-                    'padding_side="right"'
-                )
+            if mask is not None and not bool(mask[:, 0].all()):  # the first token is read
+                raise UserError('a batch is padded on the left; use padding_side="right"')
             return batch
     elif isinstance(batch, list | tuple) and batch:
         if all(isinstance(row, Mapping) and "text" in row for row in batch):
@@ -86,52 +75,35 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     raise UserError(f"a batch must be a list of texts, {_FORMS}; got {type(batch).__name__}")
 
 
-def _texts(given: Any) -> list[str]:
-    texts = [given] if isinstance(given, str) else list(given)
-    strange = next((text for text in texts if not isinstance(text, str)), None)
-    if strange is not None:
-        raise UserError(
-            f"a batch of texts holds a {type(strange).__name__}: where a loader's rows are tuples, "
-            "PyTorch makes of them a list of all texts and one of all labels or second texts; let "
-            'the rows be {"text": ...}, with "text_pair" for pairs, and "label" in an evaluation'
-        )
+def _texts(column: Any) -> list[str]:
+    texts = [column] if isinstance(column, str) else list(column)
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(f"a batch of texts holds something else; a batch must be {_FORMS}")
     return texts
 
 
-def _places(given: Any, labels: Sequence[str]) -> Tensor:
+def _indices_of(names: Any, labels: Sequence[str]) -> Tensor:
     """Return the indices of labels that are given by name, int64 `(n,)`.
 
     Numbers count as names where the labels are numbers: a data set may store them in another order.
     """
-    values = given.tolist() if isinstance(given, Tensor) else given
+    values = names.tolist() if isinstance(names, Tensor) else names
     values = [values] if isinstance(values, str | int) else values
-    names = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
-    unknown = sorted(set(names) - set(labels))
+    words = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
+    unknown = sorted(set(words) - set(labels))
     if unknown:
-        indices = isinstance(given, Tensor) or all(isinstance(value, int) for value in values)
-        advice = "; give names, or indices in this order, as a tensor `labels`" if indices else ""
-        raise UserError(
-            f"label {unknown[0]!r} is not one of those trained on: {list(labels)}{advice}"
-        )
-    return torch.tensor([labels.index(name) for name in names])
+        raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
+    return torch.tensor([labels.index(word) for word in words])
 
 
-def _checked_places(given: Tensor, labels: Sequence[str]) -> Tensor:
-    """Return indices of labels, after checking them.
-
-    Raises:
-        UserError: an index is none; or the labels are numbers, but not their own indices, so that
-            the tensor could be of either.
-    """
+def _checked_indices(indices: Tensor, labels: Sequence[str]) -> Tensor:
+    """Return indices of labels, after checking that they are that, and no labels' numbers."""
     are_numbers = all(name.removeprefix("-").isdigit() for name in labels)
     if are_numbers and list(labels) != [str(place) for place in range(len(labels))]:
         raise UserError(
             f"a tensor `labels` could hold the labels {list(labels)} or their indices; give the "
             'labels themselves under "label"'
         )
-    if given.is_floating_point():
-        raise UserError(f"labels are of type {given.dtype}; give indices, or names as text")
-    outside = given[(given < 0) | (given >= len(labels))]
-    if len(outside):
-        raise UserError(f"label {int(outside[0])} is not an index into the labels: {list(labels)}")
-    return given.long()
+    if indices.is_floating_point() or ((indices < 0) | (indices >= len(labels))).any():
+        raise UserError(f"the tensor `labels` does not hold indices into the labels {list(labels)}")
+    return indices.long()

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+import numpy as np
+
+from tartan.data.corpus import Corpus
+from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY
 from tartan.settings import Checked, Count, Length, Natural, Part
+
+_READ = 10_000
+"""Number of texts that are read into memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -33,14 +40,26 @@ class HeldOutText(Checked):
         """The metric: perplexity of the masked tokens; lower is better."""
         return PERPLEXITY
 
-    @property
-    def fingerprint(self) -> str:
-        """Return a string that changes when other texts of a corpus would be held out."""
-        return f"{self.share:g} {self.most} {self.seed}"
-
-    def evaluated_share(self, count: int) -> float:
-        """Return the share of a corpus of `count` texts on which the perplexity is measured."""
-        return min(self.share, self.most / count)
+    def divide(self, corpus: Corpus) -> tuple[Corpus, Corpus]:
+        """Return the texts of a corpus to train on, and those to evaluate on."""
+        count = len(corpus.texts)
+        drawn = (self.place(text) for block in corpus.texts.iter(_READ) for text in block["text"])
+        places = np.fromiter(drawn, dtype=np.float64, count=count)
+        rest, held = places >= self.share, places < min(self.share, self.most / count)
+        if not rest.any() or not held.any():
+            raise UserError(
+                f"task.share={self.share:g} of the {count} texts of {corpus.source} leaves none to "
+                f"{'hold out' if rest.any() else 'train on'}"
+            )
+        kept, apart = (
+            replace(
+                corpus,
+                texts=corpus.texts.select(np.flatnonzero(members)),
+                fingerprint=f"{corpus.fingerprint}:{name} {self.share:g} {self.most} {self.seed}",
+            )
+            for name, members in (("rest", rest), ("held out", held))
+        )
+        return kept, apart
 
     def place(self, text: str | None) -> float:
         """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.

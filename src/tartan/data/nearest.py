@@ -15,11 +15,10 @@ import bm25s
 import numpy as np
 
 from tartan.core.seeding import generator_for
-from tartan.data.auxiliary import choose_rows
 from tartan.data.cache import cached_indices
 from tartan.data.corpus import Corpus
+from tartan.data.order import RandomOrder, choose_rows
 from tartan.data.overlap import WORDS_VERSION, words_of
-from tartan.data.permutation import RandomOrder
 from tartan.data.text_task import TextTask
 from tartan.errors import UserError
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tartan.core.task_names import SEPARATOR
@@ -22,40 +22,12 @@ from tartan.objectives.corruption import Vocabulary
 
 @dataclass(frozen=True)
 class ObjectiveSpace:
-    """All legal combinations of a text, a transform, a representation and an output.
-
-    Attributes:
-        data: the texts by name.
-        transforms: the input transforms by name.
-        representations: the representations by name.
-        outputs: the outputs by name.
-
-    Raises:
-        UserError: a group of parts is empty, a part's name holds a hyphen, or no combination is
-            legal.
-    """
+    """All legal combinations of a text, a transform, a representation and an output, by name."""
 
     data: Mapping[str, AuxiliaryText]
     transforms: Mapping[str, Transform]
     representations: Mapping[str, Representation]
     outputs: Mapping[str, Output]
-
-    def __post_init__(self) -> None:
-        for stage in ("data", "transforms", "representations", "outputs"):
-            parts = getattr(self, stage)
-            if not parts:
-                raise UserError(f"a space of objectives needs at least one of its {stage}")
-            for name in parts:
-                if SEPARATOR in str(name):
-                    raise UserError(
-                        f"{name!r} of a space's {stage} must hold no hyphen: hyphens join the "
-                        "parts' names to an objective's; use an underscore"
-                    )
-        if not any(True for _ in self._choices()):
-            raise UserError(
-                "a space of objectives holds no legal one: end labels need text: task, and a "
-                "representation of both sides"
-            )
 
     def members(self, name: str) -> dict[str, ComposedAuxiliary]:
         """Return an auxiliary task for each legal combination, by name.
@@ -63,28 +35,26 @@ class ObjectiveSpace:
         Args:
             name: the key of the space below `auxiliary` in the config.
         """
-        sources = {own: _Source(f"{name}.data.{own}", text) for own, text in self.data.items()}
+        sources = {key: _Source(f"{name}.data.{key}", text) for key, text in self.data.items()}
         members = {}
-        for data, transform, representation, output in self._choices():
+        stages = (self.data, self.transforms, self.representations, self.outputs)
+        for parts in itertools.product(*stages):
+            if any(SEPARATOR in part for part in parts):  # the names could not be told apart
+                raise UserError(f"auxiliary {name}: the parts {parts} must hold no hyphen")
+            data, transform, representation, output = parts
             objective = Composed(
                 self.transforms[transform],
                 self.representations[representation],
                 self.outputs[output],
                 shared_head=f"{name}.{output}",
             )
-            members[SEPARATOR.join((data, transform, representation, output))] = ComposedAuxiliary(
-                sources[data], objective, SEPARATOR.join((data, transform))
-            )
+            if is_legal(self.data[data], objective.representation, objective.output):
+                members[SEPARATOR.join(parts)] = ComposedAuxiliary(
+                    sources[data], objective, SEPARATOR.join((data, transform))
+                )
+        if not members:
+            raise UserError(f"auxiliary {name}: no combination of its parts is legal")
         return members
-
-    def _choices(self) -> Iterator[tuple[str, str, str, str]]:
-        parts = (self.data, self.transforms, self.representations, self.outputs)
-        for names in itertools.product(*parts):
-            data, _, representation, output = names
-            if is_legal(
-                self.data[data], self.representations[representation], self.outputs[output]
-            ):
-                yield names
 
 
 def is_legal(text: AuxiliaryText, representation: Representation, output: Output) -> bool:
@@ -101,16 +71,16 @@ class _Source:
     name: str
     text: AuxiliaryText
     _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
-    _fitted: dict[Output, Output] = field(default_factory=dict)
-    _tried: bool = False
+    _outputs: dict[Output, Output] = field(default_factory=dict)
+    _is_checked: bool = False
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
         text_encoder = self.text.check_text(self.name, encoder)
         objective.collate(text_encoder, 1)
-        if objective.representation.restricts_attention and not self._tried:
+        if objective.representation.restricts_attention and not self._is_checked:
             what = f"auxiliary representation {type(objective.representation).__name__}"
             check_pairwise_attention(text_encoder, what)
-            self._tried = True
+            self._is_checked = True
 
     def read(
         self,
@@ -130,15 +100,15 @@ class _Source:
                 self._examples[labelled] = self.text.read(
                     self.name, context, objective, labelled=labelled
                 )
-        own = self._examples[objective.output.needs_labels]
-        if len(own.rows) != len(self._examples[False].rows):
+        examples = self._examples[objective.output.needs_labels]
+        if len(examples.rows) != len(self._examples[False].rows):
             draw_group = f"{draw_group}{SEPARATOR}labelled"
         output = objective.output
-        if output not in self._fitted:
+        if output not in self._outputs:
             vocabulary = Vocabulary.of(text_encoder, f"auxiliary {self.name}")
-            self._fitted[output] = output.fit(own.rows, vocabulary)
-        fitted = replace(objective, output=self._fitted[output])
-        return replace(own, objective=fitted, draw_group=draw_group)
+            self._outputs[output] = output.fit(examples.rows, vocabulary)
+        fitted = replace(objective, output=self._outputs[output])
+        return replace(examples, objective=fitted, draw_group=draw_group)
 
 
 @dataclass(frozen=True)

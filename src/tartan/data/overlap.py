@@ -1,8 +1,8 @@
-"""Finds texts of a corpus that share word n-grams with held-out texts (contamination).
+"""Finds texts that share word n-grams with texts that have to stay unseen (contamination).
 
-As in Brown et al. (2020, appendix C), a text is contaminated where it shares 13 words in a row with
-one that is held out, regardless of case, white space, punctuation and Unicode form. A held-out text
-of fewer words is looked for as a whole.
+As in Brown et al. (2020, appendix C), a text is contaminated where it shares `n` words in a row
+with one that is held out, regardless of case, white space, punctuation and Unicode form. A held-out
+text of fewer words is looked for as a whole.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from __future__ import annotations
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
 from functools import cache
 
 import numpy as np
 import pandas as pd
 
 WORDS = 13
-"""Number of consecutive words in a gram."""
+"""Number of consecutive words in an n-gram of auxiliary texts."""
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 WORDS_VERSION = 2
 """Version of what `words_of` returns: a part of the keys of what is cached of it."""
@@ -42,9 +41,9 @@ def words_of(text: str) -> list[str]:
         return _WORD_OF_ASCII.findall(text.casefold())
     between, word = _patterns()
     # what is no part of a word goes first: NFKC makes letters of some of it, such as the TM sign
-    plain = unicodedata.normalize("NFKC", between.sub(" ", text)).casefold()
+    folded = unicodedata.normalize("NFKC", between.sub(" ", text)).casefold()
     # and a slash of fractions, which would break a word in two: 1\u20442 of \xbd
-    return word.findall(unicodedata.normalize("NFKC", plain).replace("\u2044", ""))
+    return word.findall(unicodedata.normalize("NFKC", folded).replace("\u2044", ""))
 
 
 @cache
@@ -64,35 +63,38 @@ def _patterns() -> tuple[re.Pattern[str], re.Pattern[str]]:
     )
 
 
-@dataclass(frozen=True)
-class HeldOutGrams:
-    """Hashes of held-out texts, 64 bits each, that are looked for in a corpus.
+class NgramIndex:
+    """The word n-grams of held-out texts, 64-bit hashes, that are looked for in a corpus.
 
-    Attributes:
-        grams: hashes of each `WORDS` words in a row, sorted, `(n-grams,)`.
-        shorter: hashes of whole texts that have fewer words, sorted, `(texts,)`.
+    Args:
+        held_out: the texts; each text of a pair counts by itself.
+        n: number of words in an n-gram.
+        words: splits a text into normalised words.
     """
 
-    grams: np.ndarray
-    shorter: np.ndarray
-
-    @staticmethod
-    def of(texts: Iterable[str]) -> HeldOutGrams:
-        """Hash the held-out texts; each text of a pair counts by itself."""
-        words = [words_of(text) for text in texts]
-        grams, _ = word_grams(words, WORDS)
-        return HeldOutGrams(np.unique(grams), np.unique(_whole(words)[0]))
+    def __init__(
+        self, held_out: Iterable[str], n: int = WORDS, words: Callable[[str], list[str]] = words_of
+    ) -> None:
+        self._n, self._words = n, words
+        split = [words(text) for text in held_out]
+        self._grams = np.unique(word_grams(split, n)[0])
+        self._shorter = np.unique(self._whole(split)[0])
 
     def contaminates(self, texts: Iterable[str | None]) -> np.ndarray:
-        """Return whether each text shares a gram with, or is, a held-out text, bool `(texts,)`."""
-        words = [words_of(text or "") for text in texts]
-        found = np.zeros(len(words), dtype=bool)
+        """Return whether each text shares n words with, or is, a held-out text, bool `(texts,)`."""
+        words = [self._words(text or "") for text in texts]
+        contaminated = np.zeros(len(words), dtype=bool)
         for (hashed, owners), known in (
-            (word_grams(words, WORDS), self.grams),
-            (_whole(words), self.shorter),
+            (word_grams(words, self._n), self._grams),
+            (self._whole(words), self._shorter),
         ):
-            found[owners[np.isin(hashed, known)]] = True
-        return found
+            contaminated[owners[np.isin(hashed, known)]] = True
+        return contaminated
+
+    def _whole(self, texts: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
+        """Return the hashes and indices of non-blank texts of fewer than `n` words."""
+        short = [(" ".join(words), i) for i, words in enumerate(texts) if 0 < len(words) < self._n]
+        return _hashes([text for text, _ in short]), np.array([i for _, i in short], dtype=np.int64)
 
 
 def word_grams(texts: list[list[str]], count: int) -> tuple[np.ndarray, np.ndarray]:
@@ -105,12 +107,6 @@ def word_grams(texts: list[list[str]], count: int) -> tuple[np.ndarray, np.ndarr
         grams = grams * _BASE + hashed[offset : offset + starts]
     inside = owners[:starts] == owners[len(owners) - starts :]
     return grams[inside], owners[:starts][inside]
-
-
-def _whole(texts: list[list[str]]) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hashes and indices of non-blank texts of fewer than `WORDS` words."""
-    short = [(" ".join(words), i) for i, words in enumerate(texts) if 0 < len(words) < WORDS]
-    return _hashes([text for text, _ in short]), np.array([i for _, i in short], dtype=np.int64)
 
 
 def _hashes(contents: list[str]) -> np.ndarray:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import datasets
@@ -25,13 +24,7 @@ TEXT = "text"
 
 @dataclass(frozen=True)
 class Labelled:
-    """The end task of a run.
-
-    Attributes:
-        end_task: the labelled task.
-        splits: its splits as the encoder reads them.
-        classification: the end task's objective.
-    """
+    """The end task of a run, its splits as the encoder reads them, and its objective."""
 
     end_task: EndTask
     splits: Splits
@@ -57,27 +50,19 @@ class Prepared:
     @property
     def metric(self) -> Monitor:
         """The metric by which the best checkpoint is chosen."""
-        judge = self._labelled.end_task if self.held_out is None else self.held_out
-        return Monitor(judge.metric)
+        return Monitor((self.end_task if self.held_out is None else self.held_out).metric)
 
-    @cached_property
+    @property
     def fingerprints(self) -> dict[str, str]:
         """A checksum of each split of the end task and of each auxiliary task's examples."""
-        own = {}
-        if self.labelled is not None:
-            own = {f"task {split}": one for split, one in self.end_task.fingerprints.items()}
-        others = {
-            f"auxiliary {name}": one.fingerprint for name, (_, one) in self.auxiliaries.items()
+        splits = {} if self.labelled is None else self.end_task.fingerprints
+        return {f"task {split}": own for split, own in splits.items()} | {
+            f"auxiliary {name}": own.fingerprint for name, (_, own) in self.auxiliaries.items()
         }
-        return own | others
 
     @property
     def end_task(self) -> EndTask:
-        """The labelled task.
-
-        Raises:
-            UserError: there is none.
-        """
+        """The labelled task; an error where there is none."""
         return self._labelled.end_task
 
     @property
@@ -86,29 +71,28 @@ class Prepared:
         return self._labelled.splits
 
     @property
-    def has_test(self) -> bool:
-        """Whether there is a test split: an end task may be without one (`test_share=0`)."""
-        return self.labelled is not None and len(self.labelled.splits.test) > 0
-
-    @property
     def classification(self) -> TaskObjective[Any]:
         """The end task's objective."""
         return self._labelled.classification
+
+    @property
+    def has_test(self) -> bool:
+        """Whether there is a test split: an end task may be without one (`test_share=0`)."""
+        return self.labelled is not None and len(self.labelled.splits.test) > 0
 
     def rows(self, task: str) -> datasets.Dataset | ConcatDataset[Any]:
         """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
         if task == END_TASK:
             return self.splits.train
         if task == TEXT and self.held_out is not None:
-            parts = [examples.rows for _, examples in self.auxiliaries.values()]
-            return parts[0] if len(parts) == 1 else ConcatDataset(parts)
+            corpora = [examples.rows for _, examples in self.auxiliaries.values()]
+            return corpora[0] if len(corpora) == 1 else ConcatDataset(corpora)
         return self.auxiliaries[task][1].rows
 
     def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:
-        """Return the number of training examples of each of some tasks.
+        """Return the numbers of training examples: the end task's, and those of the other tasks.
 
-        Returns:
-            The end task's number, None where it is not among them; and those of the other tasks.
+        The end task's is None where it is not among `tasks`.
         """
         by_name = {name: len(self.rows(name)) for name in tasks}
         return by_name.pop(END_TASK, None), list(by_name.values())

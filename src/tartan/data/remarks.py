@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import logging
 import unicodedata
-from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
+from collections.abc import Hashable, Mapping, Sequence, Set
 from decimal import Decimal
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 from tartan.data.labelled import number_of
+from tartan.data.tokenise import Truncation
 
 log = logging.getLogger(__name__)
 
@@ -27,22 +28,6 @@ UNEVEN = 3
 
 ACL-ARC's ratio is 14, and the paper reports macro-F1 for it.
 """
-
-
-class Truncation(NamedTuple):
-    """Counts of texts and tokens that were cut off at the maximum length.
-
-    Attributes:
-        texts: number of texts that were tokenised.
-        cut: number of those that lost tokens.
-        tokens: number of tokens of all texts before cutting, without special tokens.
-        lost: number of those tokens that were cut off.
-    """
-
-    texts: int
-    cut: int
-    tokens: int
-    lost: int
 
 
 def warn_of_texts(
@@ -176,8 +161,3 @@ def alike_labels(labels: set[str]) -> str | None:
         "labels differ in case, spaces, Unicode form or the spelling of a number only: "
         f"{'; '.join(found)}"
     )
-
-
-def total_truncation(parts: Iterable[Truncation]) -> Truncation:
-    """Return the sum of counts."""
-    return Truncation(*map(sum, zip(Truncation(0, 0, 0, 0), *parts, strict=True)))

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
+from tartan.data.auxiliary import AuxiliaryContext, check_task_name
 from tartan.data.file_task import EmptyLabel
 from tartan.data.given import (
-    OWN_TEXT,
     AnyEncoder,
     Examples,
     GivenTask,
@@ -24,10 +22,7 @@ from tartan.data.given import (
 from tartan.data.prepared import Labelled, Prepared
 from tartan.data.remarks import warn_of_imbalance
 from tartan.data.task_data import BatchSizes, TaskData
-from tartan.data.task_names import check_task_name
-from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.text_task import SplitKind
-from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.named_metrics import check_metric
 from tartan.objectives.class_weights import ClassWeights
@@ -44,11 +39,6 @@ from tartan.settings import (
     typed,
     without_numpy,
 )
-
-log = logging.getLogger(__name__)
-
-_OF_TEXTS = {"column": None, "size": "all", "size_seed": 0}
-"""Arguments that apply to unlabelled texts alone, with their values where none is given."""
 
 
 class TartanData(TaskData):
@@ -129,19 +119,17 @@ class TartanData(TaskData):
         num_workers: Natural | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
+        if "batch_size" in (sizes or {}):
+            raise UserError("batch_size is an argument by itself, not one of sizes")
+        others = typed(without_numpy(dict(sizes or {})), BatchSizes, "sizes")
         super().__init__(
             self._prepare,
-            _sizes(batch_size, sizes or {}),
+            replace(others, batch_size=batch_size),
             seed=seed,
             num_workers=num_workers,
         )
         check_metric(metric, (), "metric")
         self._splits = {"train": train, "dev": dev, "test": test}
-        named = isinstance(auxiliaries, Mapping) and all(isinstance(n, str) for n in auxiliaries)
-        if auxiliaries is not None and not named:
-            raise UserError(
-                f'auxiliaries must name its tasks, e.g. {{"tapt": "task"}}; got {auxiliaries!r:.80}'
-            )
         self._auxiliaries = dict(auxiliaries or {})
         for task in self._auxiliaries:
             check_task_name(task)
@@ -154,26 +142,24 @@ class TartanData(TaskData):
         }  # fmt: skip
         self._size, self._size_seed, self._column = size, size_seed, column
         self._dropout, self._class_weights = dropout, class_weights
-        given = cache_dir or os.environ.get("TARTAN_CACHE_DIR", "~/.cache/tartan")
-        self._cache_dir = Path(given).expanduser()
+        folder = cache_dir or os.environ.get("TARTAN_CACHE_DIR", "~/.cache/tartan")
+        self._cache_dir = Path(folder).expanduser()
 
     def _prepare(self) -> Prepared:
-        named: dict[str, Any] = {
-            split: str(given)
-            for split, given in self._splits.items()
-            if isinstance(given, str | os.PathLike)
+        """Read and check the examples, the encoder and the texts."""
+        splits = {split: own for split, own in self._splits.items() if own is not None}
+        files: dict[str, Any] = {
+            split: str(own) for split, own in splits.items() if isinstance(own, str | os.PathLike)
         }
-        tables = {
-            split: table_of(given, split)
-            for split, given in self._splits.items()
-            if given is not None
-        }
-        task = GivenTask(**self._task, **named, tables=tables).load()
+        tables = {split: table_of(own, split) for split, own in splits.items()}
+        task = GivenTask(**self._task, **files, tables=tables).load()
         auxiliaries = {
-            name: auxiliary_of(given, name, self._column, self._size)
-            for name, given in self._auxiliaries.items()
+            name: auxiliary_of(texts, name, self._column, self._size)
+            for name, texts in self._auxiliaries.items()
         }
-        self._check_used(auxiliaries)
+        of_texts = self._column is not None or self._size != "all" or self._size_seed != 0
+        if of_texts and all(auxiliary.text == "task" for auxiliary in auxiliaries.values()):
+            raise UserError("column, size and size_seed are for unlabelled texts; there are none")
         encoder = encoder_of(self._encoder)
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
@@ -183,42 +169,17 @@ class TartanData(TaskData):
             self._class_weights, task.labels, task.label_counts, "class_weights"
         )
         classification = Classification(len(task.labels), self._dropout, weights)
-        classification.collate(require_text_encoder(encoder, "TartanData"), 1)
-        self._cache_dir.mkdir(parents=True, exist_ok=True)
-        splits = task.splits(encoder, self._cache_dir)
+        rows = task.splits(encoder, self._cache_dir)
         context = AuxiliaryContext(
             end_task=task,
             encoder=encoder,
-            train_examples=len(splits.train),
+            train_examples=len(rows.train),
             default_size=self._size,
             seed=self._size_seed,
             cache_dir=self._cache_dir,
         )
-        found: dict[str, tuple[Any, AuxiliaryExamples]] = {
+        examples = {
             name: (auxiliary, auxiliary.examples(name, context))
             for name, auxiliary in auxiliaries.items()
         }
-        return Prepared(encoder, found, Labelled(task, splits, classification))
-
-    def _check_used(self, auxiliaries: Mapping[str, TextAuxiliary]) -> None:
-        """Check that arguments for unlabelled texts have some to apply to.
-
-        Raises:
-            UserError: there is none; the message names the argument.
-        """
-        of_texts = {task for task, auxiliary in auxiliaries.items() if auxiliary.text != OWN_TEXT}
-        whole = {task for task in of_texts if isinstance(self._auxiliaries[task], TextAuxiliary)}
-        for name, usual in _OF_TEXTS.items():
-            applies_to = of_texts - whole if name == "column" else of_texts
-            if getattr(self, f"_{name}") != usual and not applies_to:
-                raise UserError(
-                    f"{name} is for unlabelled texts, and auxiliaries has none that it applies to; "
-                    f"omit {name}, or give texts"
-                )
-
-
-def _sizes(batch_size: int, others: Mapping[str, Any]) -> BatchSizes:
-    if "batch_size" in others:
-        raise UserError("sizes: batch_size is an argument by itself, TartanData(batch_size=...)")
-    given: BatchSizes = typed(without_numpy(dict(others)), BatchSizes, "sizes")
-    return replace(given, batch_size=batch_size)
+        return Prepared(encoder, examples, Labelled(task, rows, classification))

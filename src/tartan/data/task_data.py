@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+import resource
+import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -62,6 +64,231 @@ class BatchSizes(Checked):
     epoch_steps: Count | None = None
 
 
+class TaskData(pl.LightningDataModule):
+    """Provides the Trainer's loaders; their batches are functions of seed and step.
+
+    Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
+    number of the step, so that a run can go on at any step, in any number of processes.
+
+    Args:
+        prepared: the data, or a function that reads them when they are first needed.
+        sizes: sizes of the batches.
+        seed: seed of every random draw.
+        num_workers: loader processes; None takes 2 where the Trainer trains on a CUDA GPU, and 0
+            elsewhere (on a CPU they would compete with the training for cores).
+    """
+
+    @checked
+    def __init__(
+        self,
+        prepared: Prepared | Callable[[], Prepared],
+        sizes: BatchSizes,
+        *,
+        seed: Natural = 0,
+        num_workers: Natural | None = None,
+    ) -> None:
+        super().__init__()
+        self._source = prepared
+        self.sizes, self.seed = sizes, seed
+        self._num_workers = num_workers
+
+    @cached_property
+    def prepared(self) -> Prepared:
+        """The data and their encoder, read when this is first accessed."""
+        return self._source if isinstance(self._source, Prepared) else self._source()
+
+    def prepare_data(self) -> None:
+        """Read the data in one process, so that the cache is written once."""
+        _ = self.prepared
+
+    def teardown(self, stage: str) -> None:
+        """Forget the Trainer, whose module and step the loaders are for."""
+        self.trainer = None
+
+    def train_dataloader(self) -> StepLoader:
+        """Return a loader of the steps of the Trainer's module, an epoch at a time.
+
+        Each of several processes makes the whole batches and keeps some of their micro-batches. So
+        each micro-batch is the same on any number of processes, dropout and masks included.
+        """
+        trainer, needs = self._running(), self._needs()
+        share = partial(share_of, **self._share(trainer)) if trainer.world_size > 1 else None
+
+        def next_step() -> int:
+            if not trainer.overfit_batches:
+                return int(trainer.global_step)
+            # every epoch is the first one again, also where a checkpoint was written inside one
+            return int(trainer.global_step % trainer.num_training_batches)
+
+        on_cuda = trainer.strategy.root_device.type == "cuda"
+        workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
+        if workers:
+            _allow_open_files()
+        return StepLoader(
+            self.steps(needs, *self._arithmetic()),
+            next_step,
+            collate_fn=share,
+            num_workers=workers,
+            pin_memory=on_cuda,
+            persistent_workers=workers > 0,
+            worker_init_fn=_ignore_termination,
+        )
+
+    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
+        """Divide a batch among the tasks that a step samples, by their current weights."""
+        if not isinstance(batch, StepBatch) or not batch.unsized:
+            return batch
+        trainer = self._running()
+        weighting = getattr(trainer.lightning_module, "weighting", None)
+        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
+        size = self.sizes.batch_size
+        return with_sampled_batches(batch, weighting, size, **self._share(trainer))
+
+    def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
+        """Return a loader of dev, each example once; none where the end task is not trained.
+
+        Without an end task, dev is the text that is held out of all corpora.
+        """
+        if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
+            return self._split("dev")
+        if self._running().state.fn != TrainerFn.FITTING:
+            raise UserError("this module does not train the end task, and no text is held out")
+        return []
+
+    def test_dataloader(self) -> EvaluationBatches:
+        """Return a loader of test, each example once."""
+        return self._split("test")
+
+    def predict_dataloader(self) -> EvaluationBatches | DataLoader[Any]:
+        """Return a loader of test; texts come in their original order."""
+        task = self.prepared.end_task
+        if not self.prepared.has_test:
+            raise UserError("there is no test split")
+        if not isinstance(task, TextTask):
+            return self._split("test")
+        size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
+        rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
+        collate = list if alone else None
+        # by keyword: Lightning makes it anew with other arguments
+        return DataLoader(rows, batch_size=size, collate_fn=collate, generator=torch.Generator())
+
+    def epoch_steps(self, needs: BatchNeeds) -> int:
+        """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
+        if self.sizes.epoch_steps is not None:
+            return self.sizes.epoch_steps
+        end_task, others = self.prepared.counts(needs.tasks)
+        examples = max(others) if end_task is None else end_task
+        return math.ceil(examples / self.sizes.batch_size)
+
+    def steps(
+        self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
+    ) -> StepBatches:
+        """Return the batches of every step of a module.
+
+        Args:
+            needs: the batches that the module's steps need.
+            accelerator: Lightning's name of the accelerator, which decides how batches are split
+                and laid out, as does `precision`.
+            precision: Lightning's name of the precision.
+        """
+        prepared, sizes = self.prepared, self.sizes
+        layout: dict[str, Any] = {
+            "packed": self._packs(accelerator, precision, trains=True),
+            "on_cpu": is_on_cpu(accelerator),
+        }
+
+        def examples(name: str) -> TaskExamples:
+            objective = prepared.objective(name)
+            collate = objective.collate(prepared.encoder, sizes.micro_batch_size, **layout)
+            group = prepared.draw_group(name)
+            return TaskExamples(prepared.rows(name), collate, sizes.batch_size, group)
+
+        meta = None
+        if needs.meta:
+            collate = prepared.classification.collate(
+                prepared.encoder, sizes.micro_batch_size, training=False, **layout
+            )
+            meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
+        tasks = {name: examples(name) for name in needs.tasks}
+        return StepBatches(tasks, meta, self.epoch_steps(needs), self.seed, needs)
+
+    def evaluation(
+        self, split: str, accelerator: str = "auto", precision: str = "32-true"
+    ) -> EvaluationBatches:
+        """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
+
+        Without an end task, dev is the text that is held out of all corpora.
+
+        Args:
+            split: the split's name.
+            accelerator: see `steps`, as is `precision`.
+            precision: Lightning's name of the precision.
+        """
+        packed = self._packs(accelerator, precision, trains=False)
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        if split == "dev" and prepared.held_out is not None:
+            return self._held_out(prepared.held_out, packed)
+        rows = getattr(prepared.splits, split)
+        if not len(rows):
+            raise UserError(f"there is no {split} split")
+        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand; in
+        # a process's share it may have two texts (see `EvaluationBatches.share`)
+        collate = prepared.classification.collate(
+            prepared.encoder, max(2, size), training=False, packed=packed
+        )
+        return EvaluationBatches(TaskExamples(rows, collate, size))
+
+    def _split(self, name: str) -> EvaluationBatches:
+        batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
+        if trainer.world_size > 1:
+            batches = batches.share(trainer.global_rank, trainer.world_size)
+        return batches
+
+    def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
+        """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
+        prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        rows = datasets.concatenate_datasets(
+            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+        )
+        objective = examples[0].objective
+        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
+        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
+        collate = objective.collate(
+            encoder, max(2, size), training=False, packed=packed, mask_seed=held_out.seed
+        )
+        return EvaluationBatches(TaskExamples(rows, collate, size))
+
+    def _packs(self, accelerator: str, precision: str, *, trains: bool) -> bool:
+        encoder = self.prepared.encoder
+        return self.sizes.packed and packs_texts(encoder, accelerator, precision, trains=trains)
+
+    def _arithmetic(self) -> tuple[str, str]:
+        """Return the accelerator and the precision of the Trainer."""
+        trainer = self._running()
+        on_cpu = is_cpu(trainer.strategy.root_device)
+        return "cpu" if on_cpu else "auto", str(trainer.precision)
+
+    def _share(self, trainer: pl.Trainer) -> dict[str, Any]:
+        """Return which share of a batch is this process's, as arguments of `share_of`."""
+        return {
+            "rank": trainer.global_rank,
+            "count": trainer.world_size,
+            "equally_often": isinstance(trainer.strategy, ModelParallelStrategy),
+        }
+
+    def _running(self) -> pl.Trainer:
+        if self.trainer is None:
+            raise UserError("TartanData has loaders once it is a Trainer's datamodule")
+        return self.trainer
+
+    def _needs(self) -> BatchNeeds:
+        needs = getattr(self._running().lightning_module, "batch_needs", None)
+        if not isinstance(needs, BatchNeeds):
+            raise UserError("these data are for modules of tartan, e.g. MetaTartan.for_data(data)")
+        return needs
+
+
 class StepLoader:
     """Yields an epoch's batches, from the step that is next when the first one is asked for.
 
@@ -111,266 +338,12 @@ class _FromStep(Sampler[int]):
         return iter(range(self.first, self.first + self.steps))
 
 
-class TaskData(pl.LightningDataModule):
-    """Provides the Trainer's loaders; their batches are functions of seed and step.
+def _ignore_termination(worker: int) -> None:
+    """Let the first process decide about SIGTERM: a scheduler sends it to the whole group."""
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
 
-    Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
-    number of the step, so that a run can go on at any step, in any number of processes.
 
-    Args:
-        prepared: the data, or a function that reads them when they are first needed.
-        sizes: sizes of the batches.
-        seed: seed of every random draw.
-        num_workers: loader processes; None takes 2 where the Trainer trains on a CUDA GPU, and 0
-            elsewhere (on a CPU they would compete with the training for cores).
-    """
-
-    @checked
-    def __init__(
-        self,
-        prepared: Prepared | Callable[[], Prepared],
-        sizes: BatchSizes,
-        *,
-        seed: Natural = 0,
-        num_workers: Natural | None = None,
-    ) -> None:
-        super().__init__()
-        self._source = prepared
-        self.sizes, self.seed = sizes, seed
-        self._num_workers = num_workers
-
-    @cached_property
-    def prepared(self) -> Prepared:
-        """The data and their encoder, read when this is first accessed.
-
-        Raises:
-            UserError: something is wrong with them.
-        """
-        return self._source if isinstance(self._source, Prepared) else self._source()
-
-    def prepare_data(self) -> None:
-        """Read the data in one process, so that the cache is written once."""
-        _ = self.prepared
-
-    def teardown(self, stage: str) -> None:
-        """Forget the Trainer, whose module and step the loaders are for."""
-        self.trainer = None
-
-    def epoch_steps(self, needs: BatchNeeds) -> int:
-        """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
-        if self.sizes.epoch_steps is not None:
-            return self.sizes.epoch_steps
-        end_task, others = self.prepared.counts(needs.tasks)
-        examples = max(others) if end_task is None else end_task
-        return math.ceil(examples / self.sizes.batch_size)
-
-    def steps(
-        self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
-    ) -> StepBatches:
-        """Return the batches of every step of a module.
-
-        Args:
-            needs: the batches that the module's steps need.
-            accelerator: Lightning's name of the accelerator, which decides how batches are split
-                and laid out, as does `precision`.
-            precision: Lightning's name of the precision.
-
-        Raises:
-            UserError: a task has too few examples for its batches.
-        """
-        prepared, sizes = self.prepared, self.sizes
-        packed = self._packs(accelerator, precision, trains=True)
-        on_cpu = is_on_cpu(accelerator)
-        sources = {
-            name: TaskExamples(
-                prepared.rows(name),
-                prepared.objective(name).collate(
-                    prepared.encoder, sizes.micro_batch_size, packed=packed, on_cpu=on_cpu
-                ),
-                sizes.batch_size,
-                prepared.draw_group(name),
-            )
-            for name in needs.tasks
-        }
-        meta = None
-        if needs.meta:
-            collate = prepared.classification.collate(
-                prepared.encoder,
-                sizes.micro_batch_size,
-                training=False,
-                packed=packed,
-                on_cpu=on_cpu,
-            )
-            meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
-        available = len(prepared.splits.train) if needs.meta_head_examples else 0
-        if needs.meta_head_examples and sizes.batch_size + needs.meta_head_examples > available:
-            raise UserError(
-                f"meta_head.examples_from=rest needs {needs.meta_head_examples} training examples "
-                f"beside each batch of {sizes.batch_size}, but there are only {available}; use a "
-                "smaller batch_size, or examples_from=batch"
-            )
-        return StepBatches(sources, meta, self.epoch_steps(needs), self.seed, needs)
-
-    def evaluation(
-        self, split: str, accelerator: str = "auto", precision: str = "32-true"
-    ) -> EvaluationBatches:
-        """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
-
-        Without an end task, dev is the text that is held out of all corpora.
-
-        Args:
-            split: the split's name.
-            accelerator: see `steps`, as is `precision`.
-        """
-        packed = self._packs(accelerator, precision, trains=False)
-        prepared, size = self.prepared, self.sizes.evaluation_batch_size
-        if split == "dev" and prepared.held_out is not None:
-            return self._held_out(prepared.held_out, packed)
-        # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand; in
-        # a process's share it may have two texts (see `EvaluationBatches.share`)
-        collate = prepared.classification.collate(
-            prepared.encoder, max(2, size), training=False, packed=packed
-        )
-        return EvaluationBatches(TaskExamples(getattr(prepared.splits, split), collate, size))
-
-    def on_before_batch_transfer(self, batch: Any, dataloader_idx: int) -> Any:
-        """Divide a batch among the tasks that a step samples, by their current weights."""
-        if not isinstance(batch, StepBatch) or not batch.unsized:
-            return batch
-        trainer = self._running()
-        weighting = getattr(trainer.lightning_module, "weighting", None)
-        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
-        return with_sampled_batches(
-            batch, weighting, self.sizes.batch_size, trainer.global_rank, trainer.world_size,
-            isinstance(trainer.strategy, ModelParallelStrategy),
-        )  # fmt: skip
-
-    def train_dataloader(self) -> StepLoader:
-        """Return a loader of the steps of the Trainer's module, an epoch at a time.
-
-        Each of several processes makes the whole batches and keeps some of their micro-batches. So
-        each micro-batch is the same on any number of processes, dropout and masks included.
-        """
-        trainer, needs = self._running(), self._needs()
-        share = None
-        if trainer.world_size > 1:
-            share = partial(
-                share_of,
-                rank=trainer.global_rank,
-                count=trainer.world_size,
-                equally_often=isinstance(trainer.strategy, ModelParallelStrategy),
-            )
-
-        def next_step() -> int:
-            if not trainer.overfit_batches:
-                return int(trainer.global_step)
-            # every epoch is the first one again, also where a checkpoint was written inside one
-            return int(trainer.global_step % trainer.num_training_batches)
-
-        on_cuda = trainer.strategy.root_device.type == "cuda"
-        workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
-        return StepLoader(
-            self.steps(needs, *self._arithmetic()),
-            next_step,
-            collate_fn=share,
-            num_workers=workers,
-            pin_memory=on_cuda,
-            persistent_workers=workers > 0,
-        )
-
-    def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
-        """Return a loader of dev, each example once; none where the end task is not trained.
-
-        Without an end task, dev is the text that is held out of all corpora.
-
-        Raises:
-            UserError: `trainer.validate` has nothing to evaluate.
-        """
-        if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
-            return self._split("dev")
-        if self._running().state.fn != TrainerFn.FITTING:
-            raise UserError(
-                "trainer.validate: this module does not train the end task, and no text is held out"
-            )
-        return []
-
-    def test_dataloader(self) -> EvaluationBatches:
-        """Return a loader of test, each example once.
-
-        Raises:
-            UserError: the task has no test split.
-        """
-        self._check_has_test("trainer.test")
-        return self._split("test")
-
-    def predict_dataloader(self) -> EvaluationBatches | DataLoader[Any]:
-        """Return a loader of test; texts come in their original order.
-
-        Raises:
-            UserError: the task has no test split.
-        """
-        self._check_has_test("trainer.predict")
-        task = self.prepared.end_task
-        if not isinstance(task, TextTask):
-            return self._split("test")
-        size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
-        rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
-        collate = list if alone else None
-        # by keyword: Lightning makes it anew with other arguments
-        return DataLoader(rows, batch_size=size, collate_fn=collate, generator=torch.Generator())
-
-    def _check_has_test(self, call: str) -> None:
-        if not len(self.prepared.splits.test):
-            raise UserError(
-                f"{call}: there is no test split (test_share=0); give one, TartanData(..., "
-                "test=...), or loaders of your own"
-            )
-
-    def _split(self, name: str) -> EvaluationBatches:
-        batches, trainer = self.evaluation(name, *self._arithmetic()), self._running()
-        if trainer.world_size > 1:
-            batches = batches.share(trainer.global_rank, trainer.world_size)
-        return batches
-
-    def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
-        """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
-        prepared, size = self.prepared, self.sizes.evaluation_batch_size
-        examples = [examples for _, examples in prepared.auxiliaries.values()]
-        rows = datasets.concatenate_datasets(
-            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
-        )
-        objective = examples[0].objective
-        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
-        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
-        collate = objective.collate(
-            encoder, max(2, size), training=False, packed=packed, mask_seed=held_out.seed
-        )
-        return EvaluationBatches(TaskExamples(rows, collate, size))
-
-    def _packs(self, accelerator: str, precision: str, *, trains: bool) -> bool:
-        encoder = self.prepared.encoder
-        return self.sizes.packed and packs_texts(encoder, accelerator, precision, trains=trains)
-
-    def _arithmetic(self) -> tuple[str, str]:
-        trainer = self._running()
-        on_cpu = is_cpu(trainer.strategy.root_device)
-        return "cpu" if on_cpu else "auto", str(trainer.precision)
-
-    def _running(self) -> pl.Trainer:
-        if self.trainer is None:
-            raise UserError(
-                "TartanData has loaders once it is a Trainer's: trainer.fit(module, "
-                "datamodule=data); a DataModule around it has none, a subclass may override "
-                "val_dataloader"
-            )
-        return self.trainer
-
-    def _needs(self) -> BatchNeeds:
-        needs = getattr(self._running().lightning_module, "batch_needs", None)
-        if not isinstance(needs, BatchNeeds):
-            raise UserError(
-                "this data is for the modules of tartan, e.g. MetaTartan.for_data(data), and "
-                "for the Trainer itself, not for a DataModule around it (a subclass of TartanData "
-                "may override val_dataloader); for another LightningModule use loaders of your own"
-            )
-        return needs
+def _allow_open_files() -> None:
+    """Raise the limit of open files: each tensor that a worker sends is one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -1,43 +1,57 @@
-"""Tokenises texts once, into an Arrow file in the cache that every run memory-maps."""
+"""Tokenises texts once, into a cached Arrow file that every run memory-maps."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
+import numpy as np
+import pyarrow.compute as pc
+from filelock import FileLock
 from tokenizers import Encoding
-from transformers import BatchEncoding, PreTrainedTokenizerBase
+from transformers import PreTrainedTokenizerBase
 
 from tartan.core.task import Inputs
-from tartan.data.cache import cached_file
-from tartan.data.leading_part import leading_pairs, leading_parts, portions
-from tartan.data.remarks import Truncation, total_truncation
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
-from tartan.files import write_with_checksum
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""
-_VERSION = "4"
+_VERSION = "5"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
+_AT_ONCE = 1 << 20
+"""Maximum number of characters that are tokenised together: each takes some 160 bytes."""
+_PER_TOKEN = 16
+"""Characters per token in the beginning of a long text that is tokenised; four are usual."""
+_UNSURE_WORDS = 3
+"""Number of words at the end of a cut text whose tokens the rest of the text may change."""
+
+
+class Truncation(NamedTuple):
+    """Counts of what was cut off at the maximum length; tokens are without special ones.
+
+    Attributes:
+        texts: number of texts that were tokenised.
+        cut: number of those that lost tokens.
+        tokens: number of tokens of all texts before cutting.
+        lost: number of those tokens that were cut off.
+    """
+
+    texts: int
+    cut: int
+    tokens: int
+    lost: int
 
 
 def check_length(option: str, length: int, encoder: TextEncoder) -> None:
-    """Check that `encoder` reads inputs of `length` tokens.
-
-    Raises:
-        UserError: the encoder has fewer positions.
-    """
+    """Check that `encoder` has positions for inputs of `length` tokens."""
     limit = encoder.max_positions
     if limit is not None and length > limit:
-        raise UserError(
-            f"{option}={length} is more than the {limit} tokens that encoder {encoder.name} "
-            f"reads; use at most {limit}"
-        )
+        raise UserError(f"{option}={length}: encoder {encoder.name} reads at most {limit} tokens")
 
 
 def tokenise(
@@ -52,42 +66,63 @@ def tokenise(
 ) -> datasets.Dataset:
     """Return rows with `input_ids` (special tokens included) and all other columns.
 
-    Where there is a column `text_pair` too, the two texts become one input in the tokenizer's own
-    form of pairs, the longer of them being cut first.
-
-    Concurrent runs share the cached file (see `cached_file`).
+    Concurrent runs share the cached file: one writes it, the others wait.
 
     Args:
         texts: rows with the column `text`, and `text_pair` where they are pairs.
         fingerprint: string that changes when `texts` change.
         tokenizer: a fast tokenizer.
-        max_length: length at which inputs are cut [tokens].
+        max_length: length at which inputs are cut; of a pair, the longer text first [tokens].
         cache_dir: folder of caches; the rows lie in its `tokenised`.
         keep_blank: whether a blank text stays, as special tokens alone. It does in labelled data,
             where it counts in the metrics; masked language modelling can learn nothing from it.
         token_types: whether pairs also get `token_type_ids`, which tell their texts apart.
     """
-    paired = "text_pair" in texts.column_names
-    form = f"{keep_blank}:{paired}:{paired and token_types}"
-    key = _key(f"{fingerprint}:{form}", tokenizer, max_length)
+    read = [name for name in ("text", "text_pair") if name in texts.column_names]
+    token_types = token_types and len(read) > 1
+    ids = ["input_ids", *(["token_type_ids"] if token_types else [])]
+
+    def encode(columns: dict[str, list]) -> dict[str, list]:
+        inputs = list(zip(*(columns[name] for name in read), strict=True))
+        kept = [i for i, own in enumerate(inputs) if keep_blank or not all(map(_is_blank, own))]
+        made: dict[str, list] = {name: [] for name in (*ids, "tokens", "lost")}
+        for portion in portions([sum(len(text or "") for text in inputs[i]) for i in kept]):
+            chosen = [[columns[name][i] for i in kept[portion]] for name in read]
+            for name, values in _encoded(chosen, tokenizer, max_length, token_types).items():
+                made[name] += values
+        return made | {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
+
+    key = _key(f"{fingerprint}:{keep_blank}:{len(read)}:{token_types}", tokenizer, max_length)
     path = cache_dir / "tokenised" / f"{key}.arrow"
-    counts = path.with_suffix(".json")
-
-    def write(scratch: Path) -> None:
-        cuts = _write(texts, tokenizer, max_length, keep_blank, paired and token_types, scratch)
-        write_with_checksum(counts, lambda own: own.write_text(json.dumps(cuts._asdict())))
-
-    made = cached_file(path, write, "its texts are tokenised", beside=counts)
-    return datasets.Dataset.from_file(str(made))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    number = datasets.Value("int32")
+    with FileLock(path.with_suffix(".lock")):
+        rows = texts.map(
+            encode,
+            batched=True,
+            remove_columns=read,
+            features=datasets.Features(
+                dict.fromkeys(ids, datasets.List(number))
+                | {"tokens": number, "lost": number}
+                | {k: v for k, v in texts.features.items() if k not in read}
+            ),
+            cache_file_name=str(path),
+            load_from_cache_file=True,
+            new_fingerprint=key,
+            desc=f"Tokenising {len(texts):,} texts",
+        )
+    return rows.remove_columns(["tokens", "lost"])
 
 
 def tokenised_as_read(
     texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Return rows with `input_ids` like those of `tokenise`, tokenised whenever they are read.
+    """Return rows with the `input_ids` of `tokenise`, tokenised whenever they are read.
 
     Args:
         texts: rows with the column `text`, none of them blank.
+        tokenizer: a fast tokenizer.
+        max_length: length at which inputs are cut [tokens].
     """
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
@@ -97,82 +132,12 @@ def tokenised_as_read(
 
 
 def truncation_of(rows: datasets.Dataset) -> Truncation:
-    """Return the counts of what `tokenise` cut off, stored beside the cached rows."""
+    """Return the counts of what `tokenise` cut off, which are in the cached file of its rows."""
     (file,) = rows.cache_files
-    path = Path(file["filename"]).with_suffix(".json")
-    return Truncation(**json.loads(path.read_text(encoding="utf-8")))
-
-
-def _write(
-    texts: datasets.Dataset,
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int,
-    keep_blank: bool,
-    token_types: bool,
-    path: Path,
-) -> Truncation:
-    """Write the tokenised rows, and return the counts of what was cut off."""
-    cuts: list[Truncation] = []
-    read = [name for name in ("text", "text_pair") if name in texts.column_names]
-    special = tokenizer.num_special_tokens_to_add(pair=len(read) > 1)
-    made = ["input_ids", *(["token_type_ids"] if token_types else [])]
-
-    def encode(columns: dict[str, list]) -> dict[str, list]:
-        inputs = list(zip(*(columns[name] for name in read), strict=True))
-        kept = [i for i, own in enumerate(inputs) if keep_blank or not all(map(_is_blank, own))]
-        others = {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
-        if not kept:
-            return {name: [] for name in made} | others
-        rows: dict[str, list] = {name: [] for name in made}
-        for portion in portions([sum(len(columns[name][i] or "") for name in read) for i in kept]):
-            chosen = [[columns[name][i] for i in kept[portion]] for name in read]
-            if len(read) > 1:
-                encoded = encode_texts(chosen, tokenizer, max_length, token_types)
-                cuts.append(_cuts_of_pairs(encoded["input_ids"], tokenizer, chosen, special))
-            else:  # whole, to count what is cut off
-                encoded = encode_texts(chosen, tokenizer, max_length, token_types, whole=True)
-                cuts.append(_cuts(encoded.encodings, special))
-            for name in made:
-                rows[name] += encoded[name]
-        return rows | others
-
-    features = datasets.Features(
-        {
-            **{name: datasets.List(datasets.Value("int32")) for name in made},
-            **{k: v for k, v in texts.features.items() if k not in read},
-        }
-    )
-    texts.map(
-        encode,
-        batched=True,
-        remove_columns=read,
-        features=features,
-        cache_file_name=str(path),
-        load_from_cache_file=False,
-        new_fingerprint=path.stem,
-        desc=f"Tokenising {len(texts):,} texts",
-    )
-    return total_truncation(cuts)
-
-
-def _is_blank(text: str | None) -> bool:
-    return not text or text.isspace()
-
-
-def _cuts_of_pairs(
-    cut: Sequence[Sequence[int]],
-    tokenizer: PreTrainedTokenizerBase,
-    texts: Sequence[Sequence[str]],
-    special: int,
-) -> Truncation:
-    """Count what was cut off pairs by tokenising them again, whole.
-
-    Their overflow repeats tokens: its size grows with the square of the texts' length.
-    """
-    whole = tokenizer(*texts, return_attention_mask=False, verbose=False)["input_ids"]
-    lost = [len(all_) - len(own) for all_, own in zip(whole, cut, strict=True)]
-    tokens = sum(len(own) - special for own in whole)
-    return Truncation(len(cut), sum(map(bool, lost)), tokens, sum(lost))
+    columns = datasets.Dataset.from_file(file["filename"]).data
+    tokens, lost = columns.column("tokens"), columns.column("lost")
+    cut, *sums = (pc.sum(own).as_py() or 0 for own in (pc.greater(lost, 0), tokens, lost))
+    return Truncation(len(tokens), cut, *sums)
 
 
 def encode_texts(
@@ -180,76 +145,142 @@ def encode_texts(
     tokenizer: PreTrainedTokenizerBase,
     max_length: int | None,
     token_types: bool = False,
-    *,
-    whole: bool = False,
-) -> BatchEncoding:
-    """Return token ids, cut at `max_length`; None cuts nothing.
-
-    Of a long text no more is tokenised than the ids depend on (see `tartan.data.leading_part`).
+) -> dict[str, list[list[int]]]:
+    """Return `input_ids` (and `token_type_ids`) cut at `max_length`; None cuts nothing.
 
     Args:
         texts: the first texts of all inputs and, for pairs, the second ones.
         tokenizer: a fast tokenizer.
         max_length: maximum number of tokens of an input.
         token_types: whether to return `token_type_ids` too.
-        whole: tokenise all of a long text, so that the encodings hold what is cut off.
     """
-    if max_length is not None and not whole:
-        if len(texts) > 1:
-            texts = leading_pairs(texts[0], texts[1], tokenizer, max_length)
-        else:
-            texts = [leading_parts(texts[0], tokenizer, max_length)]
-    return tokenizer(
-        *texts,
-        truncation=False if max_length is None else "longest_first",
-        max_length=max_length,
-        return_attention_mask=False,
-        return_token_type_ids=token_types,
-    )
+    if max_length is not None and len(texts) == 1:
+        texts = [_beginnings(texts[0], tokenizer, max_length)]
+    encoded = _encoded(texts, tokenizer, max_length, token_types)
+    return {name: values for name, values in encoded.items() if name.endswith("_ids")}
 
 
 def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
-    """Return the body's inputs for texts, each int64 `(texts, longest)`.
+    """Return the body's inputs for texts or pairs, each int64 `(texts, longest)`.
 
-    These are `input_ids`, `attention_mask` and, for pairs, `token_type_ids`.
-
-    Args:
-        texts: single texts or pairs.
-        encoder: the encoder that reads them.
-        max_length: length at which texts are cut; None for the longest that the body reads
-            [tokens].
+    These are `input_ids`, `attention_mask` and, for pairs, `token_type_ids`. Texts are cut at
+    `max_length` tokens; None takes the longest that the body reads.
     """
     paired = bool(texts) and not isinstance(texts[0], str)
-    columns: list[list[Any]]
-    columns = [list(part) for part in zip(*texts, strict=True)] if paired else [list(texts)]
+    columns: list[Any] = list(map(list, zip(*texts, strict=True))) if paired else [list(texts)]
     length = encoder.max_positions if max_length is None else max_length
-    found = encode_texts(columns, encoder.tokenizer, length, paired and encoder.uses_token_types)
+    encoded = encode_texts(columns, encoder.tokenizer, length, paired and encoder.uses_token_types)
     padded = encoder.tokenizer.pad(
-        found, padding_side="right", return_attention_mask=True, return_tensors="pt"
+        encoded, padding_side="right", return_attention_mask=True, return_tensors="pt"
     )
     return dict(padded)
 
 
-def _cuts(encodings: Sequence[Encoding], special: int) -> Truncation:
-    """Count what was cut off single texts, by the overflow that the tokenizer keeps.
+def portions(sizes: Sequence[int]) -> Iterator[slice]:
+    """Yield slices of consecutive texts of at most `_AT_ONCE` characters, or of a single text.
 
-    Each encoding, and each part of its overflow, has `special` special tokens, which are not
-    counted.
+    Args:
+        sizes: number of characters in each text.
     """
-    kept = sum(len(encoding) - special for encoding in encodings)
-    over = [encoding.overflowing for encoding in encodings]
-    lost = sum(len(part) - special for parts in over for part in parts)
-    return Truncation(len(encodings), sum(map(bool, over)), kept + lost, lost)
+    start, total = 0, 0
+    for index, size in enumerate(sizes):
+        if index > start and total + size > _AT_ONCE:
+            yield slice(start, index)
+            start, total = index, 0
+        total += size
+    if sizes:
+        yield slice(start, len(sizes))
 
 
-def _key(fingerprint: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
+def _encoded(
+    texts: Sequence[list[str]],
+    tokenizer: PreTrainedTokenizerBase,
+    max_length: int | None,
+    token_types: bool,
+) -> dict[str, list]:
+    """Return the columns of `encode_texts`, `tokens` (before cutting) and `lost` (cut off).
+
+    Texts are cut here and not by the tokenizer, whose overflow of pairs would grow with the square
+    of their length.
+    """
+    encodings = tokenizer(
+        *texts, truncation=False, padding=False, return_attention_mask=False, verbose=False
+    ).encodings
+    special = tokenizer.num_special_tokens_to_add(pair=len(texts) > 1)
+    made: dict[str, list] = {"input_ids": [], "tokens": [], "lost": []}
+    if token_types:
+        made["token_type_ids"] = []
+    for encoding in encodings:
+        ids, types, length = encoding.ids, encoding.type_ids if token_types else [], len(encoding)
+        lost = 0 if max_length is None else max(0, length - max_length)
+        if lost:
+            kept = _kept(encoding, length - special - lost, tokenizer.truncation_side)
+            ids = [ids[i] for i in kept]
+            types = [types[i] for i in kept] if token_types else []
+        made["input_ids"].append(ids)
+        made["tokens"].append(length - special)
+        made["lost"].append(lost)
+        if token_types:
+            made["token_type_ids"].append(types)
+    return made
+
+
+def _kept(encoding: Encoding, budget: int, side: str) -> np.ndarray:
+    """Return the positions that stay when the longer of two texts is cut first, int `(kept,)`.
+
+    Args:
+        encoding: one or two texts with their special tokens.
+        budget: number of tokens to keep besides the special ones.
+        side: the side that is cut, `left` or `right`.
+    """
+    owners = np.array([-1 if own is None else own for own in encoding.sequence_ids])
+    places = [np.flatnonzero(owners == text) for text in (0, 1)]
+    first, second = map(len, places)
+    shorter = min(first, second, budget // 2)
+    counts = (budget - shorter, shorter) if first > second else (shorter, budget - shorter)
+    texts = [
+        own[len(own) - count :] if side == "left" else own[:count]
+        for own, count in zip(places, counts, strict=True)
+    ]
+    return np.sort(np.concatenate([np.flatnonzero(owners < 0), *texts]))
+
+
+def _beginnings(
+    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, length: int
+) -> Sequence[str]:
+    """Return the texts, of long ones a beginning that has the same first `length` tokens.
+
+    A fast tokenizer splits a text from left to right into added tokens and words, and the tokens of
+    a word depend on that word alone. So a beginning has the text's tokens, except in its last words
+    and in as many characters as the longest added token has.
+    """
+    size = _PER_TOKEN * length
+    long = [i for i, text in enumerate(texts) if len(text) > size]
+    if not long or tokenizer.truncation_side != "right":
+        return texts
+    begun = [texts[i][:size] for i in long]
+    encodings = tokenizer(
+        begun, add_special_tokens=False, truncation=False, verbose=False
+    ).encodings
+    added = max((len(own.content) for own in tokenizer.added_tokens_decoder.values()), default=0)
+    chosen = list(texts)
+    for i, text, encoding in zip(long, begun, encodings, strict=True):
+        unsure = {word for word in encoding.word_ids[length + added :] if word is not None}
+        if len(unsure) > _UNSURE_WORDS:
+            chosen[i] = text
+    return chosen
+
+
+def _is_blank(text: str | None) -> bool:
+    return not text or text.isspace()
+
+
+def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
+    """Return a checksum of all that the tokenised rows depend on."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
-    # Set by the last call, not by the tokenizer's files.
+    # set by the last call, not by the tokenizer's files
     backend.pop("truncation", None)
     backend.pop("padding", None)
-    parts = [_VERSION, fingerprint, str(max_length), json.dumps(backend, sort_keys=True)]
-    if tokenizer.truncation_side != "right":  # the usual one, without which older keys were made
-        parts.append(tokenizer.truncation_side)
-    if tokenizer.split_special_tokens:
-        parts.append("split_special_tokens")
+    options = [tokenizer.truncation_side, str(tokenizer.split_special_tokens)]
+    parts = [_VERSION, form, str(max_length), json.dumps(backend, sort_keys=True), *options]
     return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]

@@ -16,12 +16,18 @@ from torchmetrics import Metric
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 from tartan.core.weighting.uniform import Uniform
-from tartan.data.auxiliary import Auxiliary, AuxiliaryContext, AuxiliaryExamples
+from tartan.data.auxiliary import (
+    SETTINGS,
+    Auxiliary,
+    AuxiliaryContext,
+    AuxiliaryExamples,
+    AuxiliarySettings,
+    check_task_name,
+)
 from tartan.data.end_task import EndTask, EndTaskSource
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
 from tartan.data.remarks import warn_of_imbalance
-from tartan.data.task_names import SETTINGS, AuxiliarySettings, check_task_name
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder

@@ -16,7 +16,7 @@ from tartan.core.memory import peak_of_device
 from tartan.core.passes import Purpose
 from tartan.core.processes import Processes
 from tartan.core.task import Batch
-from tartan.data.task_names import META_GRADIENT, META_HEAD
+from tartan.data.auxiliary import META_GRADIENT, META_HEAD
 from tartan.methods.flops import ForwardFlops
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement

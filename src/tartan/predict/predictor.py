@@ -8,8 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from tartan.data.leading_part import portions
-from tartan.data.tokenise import encode_texts
+from tartan.data.tokenise import encode_texts, portions
 from tartan.encoders.saved_classifier import SavedClassifier
 from tartan.errors import UserError
 

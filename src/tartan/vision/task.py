@@ -14,8 +14,9 @@ import numpy as np
 from sklearn.datasets import load_digits
 
 from tartan.core.seeding import generator_for
-from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
+from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.end_task import EndTaskOfSource, Splits
+from tartan.data.order import choose_rows
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.settings import Checked, Count, Natural, Size

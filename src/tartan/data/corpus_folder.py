@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
 from tartan.errors import UserError, first_line
-from tartan.files import is_inside, sha256_of, violation
+from tartan.files import is_inside, sha256_of
 
 MANIFEST = "manifest.json"
-_BEGUN = Path("building", "begun.json")
+BEGUN = Path("building", "begun.json")
+"""File that records what is being built, in the folder of a corpus that is not finished."""
 LAYOUT = 1
 """Version of the corpus folder's format; raise it when the meaning of the folder changes."""
 
@@ -80,68 +81,40 @@ class CorpusFolder:
     manifest: Manifest
 
     def files(self) -> list[Path]:
-        """Return the files that hold the examples, in order.
-
-        Raises:
-            UserError: a file is missing, its size differs from the manifest, or it lies elsewhere.
-        """
+        """Return the files that hold the examples, in order, after comparing their sizes."""
         for shard in self.manifest.shards:
             path = self.path / shard.file
             if not is_inside(path, self.path):
                 raise UserError(f"corpus {self.path}: {shard.file} is a link to a file elsewhere")
             if not path.is_file() or path.stat().st_size != shard.bytes:
-                raise UserError(
-                    f"corpus {self.path}: {shard.file} is missing or cut; copy the folder again, "
-                    "or remove it and build it again"
-                )
+                raise UserError(f"corpus {self.path}: {shard.file} is missing or cut")
         return [self.path / shard.file for shard in self.manifest.shards if shard.examples]
 
     def check(self) -> None:
-        """Compare every file with its checksum, which reads all of them.
-
-        Raises:
-            UserError: a checksum differs.
-        """
+        """Compare every file with its checksum, which reads all of them."""
         self.files()
         for shard in self.manifest.shards:
             if sha256_of(self.path / shard.file) != shard.sha256:
-                raise UserError(
-                    f"corpus {self.path}: {shard.file} is not what was written; copy the folder "
-                    "again, or remove it and build it again"
-                )
+                raise UserError(f"corpus {self.path}: {shard.file} is not what was written")
 
 
 def is_corpus_folder(path: Path) -> bool:
     """Return whether `src.build_corpus` wrote the folder, finished or not."""
-    if (path / _BEGUN).is_file():
+    if (path / BEGUN).is_file():
         return True
     return (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
 
 
 def read_corpus_folder(path: Path) -> CorpusFolder:
-    """Read the manifest of a corpus folder.
-
-    Raises:
-        UserError: the folder is unfinished or not a corpus, or its manifest is damaged.
-    """
+    """Read the manifest of a corpus folder."""
     file = path / MANIFEST
     if not file.is_file():
-        if (path / _BEGUN).is_file():
-            raise UserError(f"corpus {path} is not finished; run the command that builds it again")
-        raise UserError(
-            f"corpus {path} is a folder; name a file in it, or a folder that "
-            "python -m src.build_corpus wrote"
-        )
+        raise UserError(f"corpus {path} is not finished; run the command that builds it again")
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
-        if isinstance(content, dict) and content.get("layout") != LAYOUT:
-            raise UserError(
-                f"{file} is of layout {content.get('layout')}, this program reads {LAYOUT}; "
-                "build the corpus again"
-            )
         manifest = Manifest.model_validate(content, strict=True)
-    except ValidationError as error:
-        raise UserError(f"{file} is damaged: {violation(error)}") from error
     except (ValueError, RecursionError) as error:
         raise UserError(f"{file} is damaged: {first_line(error)}") from error
+    if manifest.layout != LAYOUT:
+        raise UserError(f"{file} is of layout {manifest.layout}, this program reads {LAYOUT}")
     return CorpusFolder(path, manifest)
