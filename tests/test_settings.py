@@ -12,8 +12,8 @@ from annotated_types import Ge, MultipleOf
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
+from tartan import TartanData
 from tartan.core.weighting.meta import Meta
-from tartan.data import TartanData
 from tartan.errors import UserError
 from tartan.methods.meta_tartan import MetaTartan
 from tartan.methods.optimisation import Optimisation
