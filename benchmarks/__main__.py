@@ -34,8 +34,8 @@ from tartan.command_line.hydra_errors import run_command_line
 from tartan.command_line.output_file import output_file
 from tartan.command_line.quiet import quiet_libraries
 from tartan.core.device import is_on_cuda
-from tartan.cpu.allocator import keep_freed_memory
 from tartan.errors import UserError
+from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.precision import resolve_precision
 from tartan.run_folder.stop import stop
 from tartan.settings import CONF, Count, Natural, Text, check

@@ -16,12 +16,10 @@ from benchmarks.case import BuiltCase, Case, build_case
 from benchmarks.manual_step import ManualStep
 from benchmarks.measure import Ratio, ratio, time_interleaved
 from benchmarks.row import Row
-from tartan.core.clock import now
-from tartan.cpu.attention import attention
-from tartan.cpu.dropout import replace_dropout
-from tartan.cpu.packed_attention import Packing
-from tartan.cuda.packed_row import PackedRow
 from tartan.encoders.masked_lm_head import MaskedLMHead
+from tartan.kernels.dropout import replace_dropout
+from tartan.kernels.packed_row import PackedRow
+from tartan.methods.measuring import now
 
 
 @dataclass(frozen=True)
@@ -52,13 +50,11 @@ def _torch_attention(
     key: Tensor,
     value: Tensor,
     attention_mask: Tensor | None,
-    packing: Packing | PackedRow | None = None,
+    packing: PackedRow | None = None,
     **options: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Compute torch's attention, within each text of a packed row."""
     sdpa = AttentionInterface()["sdpa"]
-    if isinstance(packing, PackedRow):  # the GPU's kernels are not part of this optimisation
-        return attention(module, query, key, value, attention_mask, packing=packing, **options)
     if packing is None:
         found: tuple[Tensor, Tensor | None] = sdpa(
             module, query, key, value, attention_mask, **options
@@ -69,21 +65,15 @@ def _torch_attention(
         attended: Tensor = sdpa(module, q, k, v, allowed, **options)[0]
         return attended
 
-    return packing.attend(attend_in_block, query, key, value), None
+    return packing.attend(
+        attend_in_block, query, key, value,
+        dropout=options.get("dropout", 0.0), scale=options.get("scaling"), window=None,
+    ), None  # fmt: skip
 
 
 _TORCH_ATTENTION = "tartan_bench_torchs"
 AttentionInterface.register(_TORCH_ATTENTION, _torch_attention)
 AttentionMaskInterface.register(_TORCH_ATTENTION, AttentionMaskInterface()["sdpa"])
-
-
-def _use_torch_embedding(case: BuiltCase) -> None:
-    body: Any = case.module.body
-    embedding = body.get_input_embeddings()
-    rows, width = embedding.weight.shape
-    plain = nn.Embedding(rows, width, embedding.padding_idx)
-    plain.weight = embedding.weight
-    body.set_input_embeddings(plain)
 
 
 def _use_unfused_adamw(case: BuiltCase) -> None:
@@ -108,7 +98,6 @@ ABLATIONS = (
         turn_off=lambda case: replace_dropout(case.module, nn.Dropout),
     ),
     Ablation("attention with the same dropout, in place", turn_off=_use_torch_attention),
-    Ablation("embeddings' gradients added row by row", turn_off=_use_torch_embedding),
     Ablation("fused AdamW", turn_off=_use_unfused_adamw),
     Ablation(
         "no attention dropout: fused attention", ["encoder.attention_dropout=0"], by_default=False

@@ -12,14 +12,14 @@ from hydra import compose
 from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.core.mixed_precision import autocast_of
+from tartan.core.device import autocast_of
 from tartan.core.task import StepBatch
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.data.batches import with_sampled_batches
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import TaskData
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import StageChain
+from tartan.kernels.attention import use_kernels
 from tartan.methods.module import TaskMixing
 from tartan.methods.precision import resolve_precision
 
@@ -127,7 +127,7 @@ def build_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
     prepared = prepare(config, stages)
     name = STAGE_OF[case.method]
     module, data = StageChain(config, folder, prepared).build(name, stages[name])
-    use_cpu_kernels(module)  # as a run does when it begins to train
+    use_kernels(module)  # as a run does when it begins to train
     precision = resolve_precision(config.trainer.precision, str(config.trainer.accelerator))
     return BuiltCase(config, prepared, module, data, precision)
 

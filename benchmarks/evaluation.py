@@ -11,7 +11,7 @@ from lightning.fabric.utilities import move_data_to_device
 from benchmarks.case import Case, build_case
 from benchmarks.measure import Ratio, ratio
 from benchmarks.row import Row
-from tartan.core.clock import now
+from tartan.methods.measuring import now
 from tartan.objectives.layout import count_tokens_and_padding
 
 

@@ -2,8 +2,8 @@
 
 The floor of a step is a separate forward and backward pass of each of its batches through the
 encoder and the task's head, and one optimiser step: `n + 1` passes for MT-TARTAN with `n` auxiliary
-tasks, `n + 2` for META-TARTAN. It has the run's micro-batches, precision and kernels (for dropout,
-attention and the embeddings' gradient).
+tasks, `n + 2` for META-TARTAN. It has the run's micro-batches, precision and kernels (for dropout
+and attention).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from torch import nn
 from benchmarks.case import STAGE_OF, Case
 from benchmarks.measure import Ratio, ratio
 from benchmarks.row import Row
-from tartan.core.clock import now
-from tartan.core.passes import Passes, Purpose
+from tartan.core.body import SharedBody
+from tartan.core.gradients import put_gradient
+from tartan.core.passes import Passes, Purpose, trained
 from tartan.core.task import Batch, StepBatch, Task
-from tartan.cpu.row_gradients import RowGradientBody
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import StageChain
+from tartan.methods.measuring import now
 from tartan.methods.module import TaskMixing
 
 
@@ -42,7 +43,7 @@ class Floor:
         body, heads, meta_head = copy.deepcopy((module.body, heads, meta_head))
         for copied in (body, *heads, *([meta_head] if meta_head else [])):
             _remove_hooks(copied)  # with which the run counts the cost of its passes
-        self._passes = Passes(RowGradientBody(body, module.inner_products))
+        self._passes = Passes(SharedBody(body, module.inner_products))
         self._tasks = [replace(t, head=h) for t, h in zip(module.tasks, heads, strict=True)]
         self._meta = None if meta_head is None else replace(module.tasks[0], head=meta_head)
         end, others = (None, heads) if module.end_task is None else (heads[0], heads[1:])
@@ -57,9 +58,10 @@ class Floor:
         self._optimiser.step()
 
     def _pass(self, purpose: Purpose, task: Task, batch: Batch) -> None:
-        for parameter in self._passes.parameters:
-            parameter.grad = None
-        self._passes.backward(purpose, task, batch)
+        gradient = self._passes.gradient(purpose, task, batch)
+        self._passes.body.put(gradient.values)
+        if gradient.of_head:
+            put_gradient(trained(task.head), gradient.of_head)
 
 
 def _remove_hooks(module: nn.Module) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch.utils.benchmark import Timer
 
-from tartan.core.clock import now
+from tartan.methods.measuring import now
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ import torch
 from benchmarks.case import Case, build_case
 from benchmarks.manual_step import ManualStep
 from benchmarks.row import Row
-from tartan.core.memory import parameter_bytes, peak_bytes
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
+from tartan.methods.measuring import parameter_bytes, peak_bytes
 
 BATCHES = 2
 """Number of batches; the step that is measured takes the first one again."""

@@ -17,9 +17,9 @@ from benchmarks.published_step import PublishedStep
 from benchmarks.row import Row
 from benchmarks.torchjd_step import TorchJDStep
 from benchmarks.transformers_trainer import trainer_times, transformers_model
-from tartan.core.clock import now
 from tartan.core.task import StepBatch
 from tartan.encoders.text_encoder import require_text_encoder
+from tartan.methods.measuring import now
 
 
 @dataclass(frozen=True)

@@ -17,11 +17,11 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.case import BuiltCase
-from tartan.core.backward import backward
+from tartan.core.device import without_autocast
 from tartan.core.task import Batch, StepBatch
-from tartan.cpu.attention import IMPLEMENTATION
-from tartan.cpu.dropout import replace_dropout
 from tartan.encoders.text_encoder import require_text_encoder
+from tartan.kernels.attention import IMPLEMENTATION
+from tartan.kernels.dropout import replace_dropout
 from tartan.objectives.layout import pad, spans
 
 IGNORED = -100
@@ -112,7 +112,7 @@ class PublishedStep:
             parameter.grad = None
         for ids, labels in parts:
             loss = self._loss(head, self._body(input_ids=ids).last_hidden_state, labels)
-            backward(loss / len(parts))
+            _backward(loss / len(parts))
             loss.item()
         return [None if p.grad is None else p.grad.clone() for p in self._body.parameters()]
 
@@ -131,8 +131,13 @@ class PublishedStep:
             for ids, labels in chosen:
                 with torch.no_grad():
                     hidden = self._body(input_ids=ids).last_hidden_state
-                backward(self._loss(self._meta_head, hidden, labels))
+                _backward(self._loss(self._meta_head, hidden, labels))
             optimiser.step()
+
+
+def _backward(loss: Tensor) -> None:
+    with without_autocast(loss.device):
+        torch.autograd.backward(loss)
 
 
 def _cosine(left: list[Tensor | None], right: list[Tensor | None]) -> float:

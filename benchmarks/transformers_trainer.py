@@ -19,8 +19,8 @@ from transformers import (
     TrainingArguments,
 )
 
-from tartan.core.clock import now
-from tartan.cpu.attention import IMPLEMENTATION
+from tartan.kernels.attention import IMPLEMENTATION
+from tartan.methods.measuring import now
 
 
 def transformers_model(body: PreTrainedModel, labels: int | None) -> PreTrainedModel:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hydra import compose, initialize_config_dir
 
+from tartan.core.weighting.fixed import Static, Uniform
 from tartan.core.weighting.meta import Meta
-from tartan.core.weighting.static import Static
-from tartan.core.weighting.uniform import Uniform
 from tartan.data.end_task import EndTaskSource
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.objective_space import ComposedAuxiliary
@@ -242,7 +241,7 @@ def test_a_method_brings_its_own_weighting(method):
 
 def test_another_method_than_the_experiments_brings_its_own_weighting_too():
     config = config_of(["+experiment=acl_arc_meta", "method=mt_tartan"])
-    assert config.weighting._target_ == "tartan.core.weighting.uniform.Uniform"
+    assert config.weighting._target_ == "tartan.core.weighting.fixed.Uniform"
 
 
 @pytest.mark.parametrize("ending", METHODS)

@@ -23,7 +23,7 @@ from benchmarks.peers import compare_with_published, compare_with_torchjd, compa
 from benchmarks.published_step import PublishedStep
 from benchmarks.transformers_trainer import transformers_model
 from benchmarks.waits import measure_waits
-from tartan.cpu.attention import IMPLEMENTATION
+from tartan.kernels.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
 pytestmark = pytest.mark.slow

@@ -6,13 +6,10 @@ import torch
 from lightning.fabric.utilities import move_data_to_device
 from torch import nn
 
-from tartan.core.body import SharedBody
-from tartan.core.body_gradient import BodyGradient
+from tartan.core.body import BodyGradient, SharedBody, Summed
 from tartan.core.passes import Passes
-from tartan.core.processes import Summed
 from tartan.core.step import Step
 from tartan.core.task import StepBatch, Task
-from tartan.cpu.row_gradients import RowGradientBody
 from tests.conftest import DEVICE
 
 
@@ -22,8 +19,10 @@ def take_step(
 ):  # fmt: skip
     """Fill the gradients of one step, as a run does; `seed` gets a purpose and a part's number."""
     batch = StepBatch(0, dict(batches), meta_batch, meta_head_batch, second_batches)
-    passes = Passes(RowGradientBody(body, dtype), seed=seed)
-    return Step(passes, tasks, batch, meta_head).run(weighting.mix)
+    passes = Passes(SharedBody(body, dtype), seed=seed)
+    record, gradients = Step(passes, tasks, batch, meta_head).run(weighting.mix)
+    gradients.put()
+    return record
 
 
 def collated(collate, rows, rng):
@@ -62,9 +61,10 @@ class GivenStep:
     def run(self, weighting, sampled=False):
         """The weights that were applied; the mixture is checked to be that of the weights."""
         mixed = weighting.mix_sampled(self) if sampled else weighting.mix(self)
-        expected = sum(a * g for a, g in zip(mixed.weights, self.given, strict=True))
+        weights = torch.stack([mixed.weights[name] for name in self.names])
+        expected = sum(a * g for a, g in zip(weights, self.given, strict=True))
         torch.testing.assert_close(mixed.gradient[0], expected, check_dtype=False)
-        return mixed.weights
+        return weights
 
     def meta_gradient(self):
         return self._gradient("meta", self.meta, 1.0)

@@ -10,9 +10,8 @@ from torch import nn
 from tartan.core import alignment
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
-from tartan.cpu.attention import IMPLEMENTATION
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.tiny import TinyEncoder
+from tartan.kernels.attention import IMPLEMENTATION, use_kernels
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.vision.classification import ImageClassification
@@ -33,7 +32,7 @@ def reseed(name, part):
 
 def text_problem(objective, micro_batch_size=99, dropout=0.0, dtype=torch.float64, packed=False):
     encoder = TinyEncoder(hidden_size=8, dropout=dropout).load()
-    use_cpu_kernels(encoder.body)
+    use_kernels(encoder.body)
     assert encoder.body.config._attn_implementation == IMPLEMENTATION
     torch.manual_seed(1)
     head = objective.new_head(encoder)
@@ -111,32 +110,6 @@ def test_alignments_are_inner_products_with_each_examples_own_gradient(name):
     assert alignments.tolist() == pytest.approx(expected, abs=1e-10)
     assert any(abs(value) > 1e-3 for value in expected)
     assert int(units.sum()) == batch.units
-
-
-def test_alignments_weighted_by_units_sum_to_that_of_the_batch():
-    body, task, batch = text_problem(MaskedLM(), micro_batch_size=4)
-    direction = direction_of(body)
-    alignments, units = example_alignments(body, task, batch, direction, reseed)
-    total = 0.0
-    for part in batch.micro_batches:
-        features = task.objective.features(body, part.inputs)
-        losses = task.objective.losses(
-            body, task.head, features, task.objective.targets(part.inputs)
-        )
-        total = total + losses.sum() / batch.units
-    gradients = torch.autograd.grad(total, list(body.parameters()))
-    expected = sum(float((g * d).sum()) for g, d in zip(gradients, direction, strict=True))
-    assert float((alignments * units).sum() / batch.units) == pytest.approx(expected, abs=1e-10)
-
-
-def test_a_parameter_without_a_direction_counts_as_zero():
-    body, task, batch = text_problem(Classification(3, dropout=0.0))
-    direction = direction_of(body)
-    with_zero = [torch.zeros_like(direction[0]), *direction[1:]]
-    with_none = [None, *direction[1:]]
-    first, _ = example_alignments(body, task, batch, with_zero, reseed)
-    second, _ = example_alignments(body, task, batch, with_none, reseed)
-    assert torch.equal(first, second)
 
 
 def test_nothing_is_left_behind():

@@ -6,42 +6,37 @@ import pytest
 import torch
 from torch import nn
 
-from tartan.core.gradients import (
-    add_scaled_,
-    chunked,
-    cosine_of,
-    dot,
-    move_towards_,
-    put_gradient,
-    take_gradient,
-)
+from tartan.core.body import SharedBody
+from tartan.core.gradients import add_scaled_, chunked, cosine_of, dot, move_towards_
 from tests.conftest import DEVICE
+
+SHAPES = [(3, 4), (5,), (2, 2, 2)]
 
 
 def random_gradient(seed, missing=()):
     generator = torch.Generator(DEVICE).manual_seed(seed)
-    shapes = [(3, 4), (5,), (2, 2, 2)]
     return [
         None if index in missing else torch.randn(shape, generator=generator, dtype=torch.float64)
-        for index, shape in enumerate(shapes)
+        for index, shape in enumerate(SHAPES)
     ]
 
 
 def as_vector(gradient):
-    shapes = [(3, 4), (5,), (2, 2, 2)]
-    return torch.cat(
-        [
-            (torch.zeros(shape, dtype=torch.float64) if g is None else g).reshape(-1)
-            for g, shape in zip(gradient, shapes, strict=True)
-        ]
-    )
+    zeros = (torch.zeros(shape, dtype=torch.float64) for shape in SHAPES)
+    filled = [z if g is None else g for g, z in zip(gradient, zeros, strict=True)]
+    return torch.cat([each.reshape(-1) for each in filled])
 
 
 @pytest.mark.parametrize("missing", [(), (0,), (1, 2), (0, 1, 2)])
-def test_dot_is_that_of_the_long_vectors_with_missing_entries_zero(missing):
+@pytest.mark.parametrize("on_cpu", [True, False])
+def test_dot_is_that_of_the_long_vectors_with_missing_entries_zero(missing, on_cpu, monkeypatch):
+    monkeypatch.setattr("tartan.core.gradients.is_cpu", lambda device: on_cpu)
+    monkeypatch.setattr("tartan.core.gradients.CHUNK", 15)
     left, right = random_gradient(0), random_gradient(1, missing)
     expected = as_vector(left) @ as_vector(right)
     torch.testing.assert_close(dot(left, right, torch.float64), expected)
+    squared = as_vector(right).square().sum()
+    torch.testing.assert_close(dot(right, right, torch.float64), squared)
 
 
 def test_dot_accumulates_half_precision_in_float32():
@@ -56,16 +51,20 @@ def test_dot_takes_transposed_gradients():
     assert float(dot([tensor.t()], [torch.ones(3, 2)])) == 15
 
 
-def test_cosine_with_a_zero_gradient_is_zero():
+@pytest.mark.parametrize("size", [1, 9, 17, 1000])
+def test_chunks_hold_every_number_once_and_none_is_too_long(size):
+    vectors = [g.reshape(-1) for g in random_gradient(0)]
+    chunks = list(chunked(vectors, size))
+    assert torch.equal(torch.cat(chunks), torch.cat(vectors))
+    assert all(len(chunk) <= max(size, 12) for chunk in chunks)
+    assert len(chunks) == {1: 3, 9: 3, 17: 2, 1000: 1}[size]
+
+
+def test_cosine_with_a_zero_gradient_is_zero_and_any_scale_works():
     zero, one = torch.tensor(0.0), torch.tensor(1.0)
-    assert float(cosine_of(zero, zero, one)) == 0
-    assert float(cosine_of(zero, zero, zero)) == 0
-
-
-def test_cosine_of_parallel_gradients_is_one_at_any_scale():
-    gradient = [torch.tensor([1e-12, 2e-12])]
-    scaled = [torch.tensor([1e9, 2e9])]
-    value = cosine_of(dot(gradient, scaled), dot(gradient, gradient), dot(scaled, scaled))
+    assert float(cosine_of(zero, zero, one)) == float(cosine_of(zero, zero, zero)) == 0
+    small, large = [torch.tensor([1e-12, 2e-12])], [torch.tensor([1e9, 2e9])]
+    value = cosine_of(dot(small, large), dot(small, small), dot(large, large))
     assert float(value) == pytest.approx(1, abs=1e-6)
 
 
@@ -100,31 +99,14 @@ def test_a_device_that_must_not_be_waited_for_computes_the_same(change, monkeypa
     torch.testing.assert_close(results[0], results[1])
 
 
-@pytest.mark.parametrize("size", [1, 9, 17, 1000])
-def test_chunks_hold_every_number_once_and_none_is_too_long(size, monkeypatch):
-    left, right = random_gradient(0), random_gradient(1)
-    pairs = [(a.reshape(-1), b.reshape(-1)) for a, b in zip(left, right, strict=True)]
-    chunks = list(chunked(pairs, size))
-    for side, gradient in ((0, left), (1, right)):
-        assert torch.equal(torch.cat([chunk[side] for chunk in chunks]), as_vector(gradient))
-    longest = max(a.numel() for a, _ in pairs)
-    assert all(a.numel() <= max(size, longest) for a, _ in chunks)
-    assert len(chunks) == {1: 3, 9: 3, 17: 2, 1000: 1}[size]
-    monkeypatch.setattr("tartan.core.gradients.is_cpu", lambda device: False)
-    torch.testing.assert_close(dot(left, right, torch.float64), as_vector(left) @ as_vector(right))
-
-
-def test_taking_and_putting_a_gradient_are_inverse():
-    module = nn.Linear(2, 2)
-    module.weight.grad = torch.ones(2, 2)
-    parameters = list(module.parameters())
-    taken = take_gradient(parameters)
-    assert module.weight.grad is None
-    put_gradient(parameters, taken)
-    assert module.weight.grad is taken[0]
-    assert module.bias.grad is None
-
-
-def test_nothing_to_multiply_is_a_zero_where_it_is_asked_for():
-    zero = dot([], [], device=torch.device("meta"))
-    assert zero.device.type == "meta"
+def test_backward_passes_keep_the_types_of_forward_passes_and_add_up():
+    """A product in float32 inside of autocast, as attention's is."""
+    torch.manual_seed(0)
+    left, right = torch.randn(3, 8, 8, requires_grad=True), torch.randn(3, 8, 8)
+    (expected,) = torch.autograd.grad(torch.bmm(left, right).square().sum(), left)
+    body = SharedBody(nn.Linear(1, 1))
+    for _ in range(2):
+        loss = torch.bmm(left, right).square().sum()
+        with torch.autocast(DEVICE.type, dtype=torch.bfloat16):
+            body.backward(loss, [left])
+    assert torch.equal(left.grad, 2 * expected)

@@ -8,7 +8,6 @@ from torch import nn
 
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.encoders.classifier_head import ClassifierHead
-from tartan.errors import UserError
 from tartan.objectives.classification import Classification
 from tests.conftest import DEVICE
 
@@ -39,30 +38,11 @@ def test_fitting_lowers_the_loss_below_chance():
     assert loss < 0.3
 
 
-def test_the_end_head_is_not_touched():
-    torch.manual_seed(5)
-    before = ClassifierHead(8, 3, dropout=0.0).state_dict()
-    _, end_head, _ = fit(MetaHeadSettings(steps=5))
-    for name, value in end_head.state_dict().items():
-        torch.testing.assert_close(value, before[name], rtol=0, atol=0)
-
-
 def test_a_fresh_head_starts_anew_and_a_warm_one_goes_on():
     _, _, fresh = fit(MetaHeadSettings(steps=10, fresh=True, examples=64, lr=1e-2), times=4)
     _, _, warm = fit(MetaHeadSettings(steps=10, fresh=False, examples=64, lr=1e-2), times=4)
     assert min(fresh) > 0.5 * max(fresh)
     assert warm[3] < 0.5 * warm[0]
-
-
-@pytest.mark.parametrize("fresh", [True, False])
-def test_it_does_not_start_from_the_end_head(fresh):
-    torch.manual_seed(5)
-    end_head = ClassifierHead(8, 3, dropout=0.0)
-    meta_head = MetaHead(end_head, MetaHeadSettings(fresh=fresh))
-    for (name, own), theirs in zip(
-        meta_head.head.named_parameters(), end_head.parameters(), strict=True
-    ):
-        assert not torch.equal(own, theirs), name
 
 
 def test_a_head_that_cannot_start_anew_is_refused_unless_it_is_shared():
@@ -76,7 +56,7 @@ def test_a_head_that_cannot_start_anew_is_refused_unless_it_is_shared():
 
     MetaHead(nn.Sequential(Scaled(8, 3)), MetaHeadSettings())
     head = nn.Sequential(nn.Linear(8, 3), Bare())
-    with pytest.raises(ValueError, match=r"its part '1' holds parameters"):
+    with pytest.raises(ValueError, match="Bare has no reset_parameters"):
         MetaHead(head, MetaHeadSettings())
     MetaHead(head, MetaHeadSettings(kind="shared"))
 
@@ -99,22 +79,6 @@ def test_autocast_does_not_freeze_the_weights_after_the_first_step():
         meta_head.head(features)  # fills the cache
         loss = meta_head.fit(nn.Identity(), Classification(3), features, targets)
     assert float(loss) < 0.3
-
-
-@pytest.mark.parametrize(
-    "bad",
-    [
-        {"kind": "both"},
-        {"examples": 0},
-        {"steps": -1},
-        {"examples_from": "dev"},
-        {"tolerance": -0.1},
-        {"tolerance": 1.0},
-    ],
-)
-def test_bad_settings_are_named(bad):
-    with pytest.raises(UserError, match=next(iter(bad))):
-        MetaHeadSettings(**bad)
 
 
 def test_convergence_ends_the_fit_early():
@@ -149,13 +113,6 @@ def test_a_loss_that_rises_by_dropout_has_not_converged(monkeypatch):
         taken.append(0)
         head.fit(nn.Identity(), Classification(3), *separable())
     assert taken.count(10) >= 18
-
-
-def test_a_tolerance_that_is_never_met_changes_nothing():
-    plain, _, loss = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64))
-    other, _, same = fit(MetaHeadSettings(steps=5, lr=1e-2, examples=64, tolerance=0.0))
-    assert same == loss
-    assert torch.equal(plain.head.out.weight, other.head.out.weight)
 
 
 def test_a_frozen_end_head_gives_a_meta_head_that_is_fitted():

@@ -8,21 +8,16 @@ import pytest
 
 from tests.conftest import ROOT
 
-LONGEST, MOST_PARAMETERS = 60, 6
-FILES = sorted((ROOT / "src" / "tartan" / "core").rglob("*.py"))
-OUTSIDE = ("tartan.", "transformers", "datasets", "lightning", "PIL", "torchvision")
+CORE = ROOT / "src" / "tartan" / "core"
+FILES = sorted(CORE.rglob("*.py"))
+ALLOWED = ("tartan.core", "torch", "annotated_types", "numpy")  # numpy draws, in seeding
+STDLIB = {"__future__", "abc", "collections", "contextlib", "copy", "dataclasses", "functools",
+          "hashlib", "importlib", "io", "math", "typing"}  # fmt: skip
 
 
 def functions(path):
     tree = ast.parse(path.read_text(encoding="utf-8"))
     return [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
-
-
-def parameters(function):
-    """Names of a function's parameters, but for the object whose method it is."""
-    args = function.args
-    named = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
-    return [name for name in named if name not in ("self", "cls")]
 
 
 def imported(path):
@@ -33,30 +28,19 @@ def imported(path):
             yield from (alias.name for alias in node.names)
 
 
-def test_there_is_a_core():
-    assert sum(len(functions(path)) for path in FILES) > 100
-
-
-@pytest.mark.parametrize(
-    "path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tartan"))
-)
-def test_functions_are_short_and_have_few_parameters(path):
+@pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(CORE)))
+def test_files_and_functions_are_short_and_import_torch_alone(path):
+    assert len(path.read_text(encoding="utf-8").splitlines()) <= 300
     for function in functions(path):
-        lines = function.end_lineno - function.lineno + 1
-        assert lines <= LONGEST, f"{function.name} has {lines} lines"
-        given = parameters(function)
-        assert len(given) <= MOST_PARAMETERS, f"{function.name} has {len(given)} parameters"
-
-
-@pytest.mark.parametrize(
-    "path", FILES, ids=lambda path: str(path.relative_to(ROOT / "src" / "tartan"))
-)
-def test_it_knows_neither_data_nor_encoders_nor_kernels(path):
-    own = ("tartan.core", "tartan.errors", "tartan.settings")
-    foreign = [m for m in imported(path) if m.startswith(OUTSIDE) and not m.startswith(own)]
-    assert not foreign
+        args = function.args
+        named = [a.arg for a in [*args.posonlyargs, *args.args, *args.kwonlyargs]]
+        assert function.end_lineno - function.lineno < 60, function.name
+        assert len([name for name in named if name not in ("self", "cls")]) <= 6, function.name
+    modules = {m for m in imported(path) if m.partition(".")[0] not in STDLIB}
+    assert {m for m in modules if not m.startswith(ALLOWED)} == set()
 
 
 def test_algorithm_1_fits_on_a_page():
-    (mix,) = [f for f in functions(ROOT / "src/tartan/core/weighting/meta.py") if f.name == "mix"]
+    assert len(FILES) > 10
+    (mix, _) = [f for f in functions(CORE / "weighting" / "meta.py") if f.name == "mix"]
     assert len(mix.body) - 1 <= 8  # statements, the docstring not counted

@@ -13,10 +13,10 @@ from tartan.core.gradients import take_gradient
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
+from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.meta import Meta
-from tartan.core.weighting.uniform import Uniform
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.tiny import TinyEncoder
+from tartan.kernels.attention import use_kernels
 from tartan.methods.optimisation import Optimisation
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM
@@ -52,7 +52,7 @@ class Setup:
     def __init__(self, auxiliaries, micro_batch_size, packed=False):
         self.encoder = TinyEncoder(hidden_size=8, dropout=0.0).load()
         self.body = self.encoder.body.to(torch.float64)
-        use_cpu_kernels(self.body)  # as where training begins
+        use_kernels(self.body)  # as where training begins
         torch.manual_seed(1)
         self.end = Classification(classes=CLASSES, dropout=0.0)
         self.mlm = MaskedLM()

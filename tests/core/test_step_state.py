@@ -10,12 +10,11 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from tartan.core.device import is_cpu
+from tartan.core.device import StepState, is_cpu
 from tartan.core.mixture import weighted_mean
-from tartan.core.step_state import StepState
+from tartan.core.weighting.fixed import Uniform
+from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
-from tartan.core.weighting.uncertainty import Uncertainty
-from tartan.core.weighting.uniform import Uniform
 from tartan.methods.update import prepare_update
 from tests.core.test_step_properties import problem, step
 

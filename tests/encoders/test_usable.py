@@ -21,12 +21,12 @@ from transformers import (
 )
 from transformers.modeling_outputs import BaseModelOutput
 
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.data.given import encoder_of
 from tartan.encoders.text_encoder import PretrainedEncoder, TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.encoders.usable import check_body, load_encoder
 from tartan.errors import UserError
+from tartan.kernels.attention import use_kernels
 
 TOKENS = len(letter_pair_tokenizer())
 
@@ -151,7 +151,7 @@ def test_the_usual_encoders_are_loaded():
 @pytest.mark.parametrize("kind", [Gru, FoundGru])
 def test_embeddings_that_cannot_be_replaced_stay(kind):
     body = kind(GruConfig())
-    use_cpu_kernels(body)
+    use_kernels(body)
     assert type(body.table) is nn.Embedding
 
 

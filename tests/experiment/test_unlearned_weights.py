@@ -62,7 +62,7 @@ def test_a_weighting_of_a_methods_own_file_is_warned_of(said, tmp_path):
         [
             "+experiment=custom_mt",
             "method=meta_tartan",
-            "weighting._target_=tartan.core.weighting.uniform.Uniform",
+            "weighting._target_=tartan.core.weighting.fixed.Uniform",
             "~weighting.share",
         ],
     ],

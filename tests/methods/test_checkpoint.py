@@ -15,7 +15,7 @@ from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
 from tartan import TartanData
-from tartan.core.weighting.static import Static
+from tartan.core.weighting.fixed import Static
 from tartan.data.columns import Columns, read_trained_columns
 from tartan.data.given import encoder_of
 from tartan.encoders.description import describe_encoder, encoder_from_description

@@ -7,10 +7,10 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tartan.cuda.packed_row import PackedRow
 from tartan.encoders.masked_lm_head import MaskedLMHead
-from tartan.encoders.packing import packed_states
 from tartan.encoders.tiny import TinyEncoder
+from tartan.kernels.packed_row import PackedRow
+from tartan.kernels.packing import packed_states
 from tartan.methods import flops
 from tartan.methods.flops import ForwardFlops
 

@@ -13,7 +13,7 @@ from torch import nn
 from tartan.core.mixture import Mixed, weighted_mean
 from tartan.core.step import Step
 from tartan.core.weighting.base import Weighting
-from tartan.core.weighting.uniform import Uniform
+from tartan.core.weighting.fixed import Uniform
 from tartan.errors import UserError
 from tartan.methods.given_weighting import check_sampling, check_weighting, weighting_of
 from tartan.methods.plain import node_of

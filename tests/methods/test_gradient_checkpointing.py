@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tartan.core.memory import peak_bytes
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.methods.measuring import peak_bytes
 from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 import tartan.experiment.run
+from tartan.core.device import StepState
 from tartan.core.mixture import weighted_mean
 from tartan.core.passes import Passes
-from tartan.core.step_state import StepState
 from tartan.core.weighting.base import Weighting
 from tartan.core.weighting.meta import Meta
 from tartan.errors import UserError

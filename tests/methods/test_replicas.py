@@ -10,11 +10,10 @@ from torch import distributed, nn
 
 from tartan.core.body import SharedBody
 from tartan.core.passes import Passes, Purpose
-from tartan.core.processes import Processes
 from tartan.core.task import Batch
 from tartan.core.weighting.gramian import Gramian
 from tartan.methods import strategy
-from tartan.methods.replicas import Replicas
+from tartan.methods.replicas import ReplicatedBody
 from tartan.methods.strategy import ReplicaStrategy
 from tests.core.test_step_properties import problem
 
@@ -27,11 +26,11 @@ def group():
 
 
 @pytest.mark.usefixtures("group")
-@pytest.mark.parametrize("processes", [Processes, Replicas])
-def test_a_batch_without_units_reaches_nothing_whenever_it_comes(processes):
+@pytest.mark.parametrize("kind", [SharedBody, ReplicatedBody])
+def test_a_batch_without_units_reaches_nothing_whenever_it_comes(kind):
     """A zero instead of nothing would have AdamW decay the weights, and move them by momentum."""
     body, tasks, batches, _ = problem(0, 1)
-    passes = Passes(SharedBody(body, torch.float64), processes())
+    passes = Passes(kind(body, torch.float64))
     own, empty = batches[tasks[0].name], Batch([], examples=2)
     for batch, reaches in ((empty, False), (own, True), (empty, False), (own, True)):
         found = passes.gradient(Purpose("task", tasks[0].name), tasks[0], batch)

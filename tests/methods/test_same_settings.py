@@ -9,7 +9,7 @@ import pytest
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.core.weighting.dwa import DWA
+from tartan.core.weighting.loss_based import DWA
 from tartan.errors import UserError
 from tartan.methods import MetaTartan, MTTartan
 from tartan.methods.optimisation import Optimisation

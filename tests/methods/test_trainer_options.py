@@ -37,10 +37,9 @@ from torchmetrics.classification import MulticlassAccuracy
 from tartan import TartanData
 from tartan.core.meta_head import MetaHeadSettings
 from tartan.core.weighting.base import Needs
-from tartan.core.weighting.dwa import DWA
-from tartan.core.weighting.meta import Meta
-from tartan.core.weighting.meta_examples import MetaExamples
-from tartan.core.weighting.uniform import Uniform
+from tartan.core.weighting.fixed import Uniform
+from tartan.core.weighting.loss_based import DWA
+from tartan.core.weighting.meta import Meta, MetaExamples
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from tartan.methods.best_weights import BestWeights

@@ -14,14 +14,13 @@ from torch.multiprocessing import start_processes
 from tartan.core.body import SharedBody
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.passes import Passes
-from tartan.core.processes import Processes
 from tartan.core.step import Step
 from tartan.core.task import Batch, MicroBatch, StepBatch, Task
+from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
-from tartan.core.weighting.uncertainty import Uncertainty
 from tartan.data.shares import share_of
-from tartan.methods.replicas import Replicas
-from tartan.methods.shards import ShardedBody, Shards, shard
+from tartan.methods.replicas import ReplicatedBody
+from tartan.methods.shards import ShardedBody, shard
 
 pytestmark = pytest.mark.slow
 
@@ -58,15 +57,16 @@ def take(kind, weighting, rank=0):
         meta_batch=batch(3, 1, 2), meta_head_batch=batch(4, 4, 1),
     )  # fmt: skip
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=3, examples=9, examples_from="rest"))
-    shared, processes = SharedBody(body, DOUBLE), Processes()
+    shared = SharedBody(body, DOUBLE)
     if kind == "replicas":
-        processes, whole = Replicas(), share_of(whole, rank, 2)
+        shared, whole = ReplicatedBody(body, DOUBLE), share_of(whole, rank, 2)
     elif kind == "sharded":
         shard(body, init_device_mesh("cpu", (2,)))
-        shared, processes = ShardedBody(body, DOUBLE), Shards()
+        shared = ShardedBody(body, DOUBLE)
         whole = share_of(whole, rank, 2, equally_often=True)
-    passes = Passes(shared, processes, lambda purpose, part: torch.manual_seed(part))
-    record = Step(passes, tasks, whole, meta_head).run(weighting(NAMES).mix)
+    passes = Passes(shared, lambda purpose, part: torch.manual_seed(part))
+    record, of_step = Step(passes, tasks, whole, meta_head).run(weighting(NAMES).mix)
+    of_step.put()
     gradients = [p.grad for m in (body, *(task.head for task in tasks)) for p in m.parameters()]
     return record, [g.full_tensor() if isinstance(g, DTensor) else g for g in gradients]
 
@@ -87,25 +87,24 @@ def compare(rank, meeting_point):
                     torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
             for found, wanted in zip(gradients, alone, strict=True):
                 torch.testing.assert_close(found, wanted, rtol=1e-6, atol=1e-9)
-    expected = running_statistics(Processes(), lambda whole: whole)
-    found = running_statistics(Replicas(), lambda whole: share_of(whole, rank, 2))
+    expected = running_statistics(SharedBody, lambda whole: whole)
+    found = running_statistics(ReplicatedBody, lambda whole: share_of(whole, rank, 2))
     for name, wanted in expected.items():
         torch.testing.assert_close(found[name], wanted, rtol=1e-6, atol=1e-9)
     distributed.destroy_process_group()
 
 
-def running_statistics(processes, shared_out):
+def running_statistics(kind, shared_out):
     """Those of a body with batch normalisation after three steps, a micro-batch for each task."""
     torch.manual_seed(1)
     norm = nn.BatchNorm1d(6, dtype=DOUBLE)
     body = nn.Sequential(nn.Linear(5, 6, dtype=DOUBLE), norm)
     tasks = [Task(name, Regression(), nn.Linear(6, 1).double()) for name in NAMES]
     meta_head = MetaHead(tasks[0].head, MetaHeadSettings(steps=1))
-    weighting = Meta(NAMES)
+    weighting, shared = Meta(NAMES), kind(body, DOUBLE)
     for step in range(3):
         whole = StepBatch(step, {name: batch(4 + step) for name in NAMES}, meta_batch=batch(5))
-        passes = Passes(SharedBody(body, DOUBLE), processes)
-        Step(passes, tasks, shared_out(whole), meta_head).run(weighting.mix)
+        Step(Passes(shared), tasks, shared_out(whole), meta_head).run(weighting.mix)
     return {"mean": norm.running_mean, "variance": norm.running_var}
 
 

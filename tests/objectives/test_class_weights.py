@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 from torch.nn import functional as F
 
 from tartan.core.task import Task
-from tartan.core.weighting.uniform import Uniform
+from tartan.core.weighting.fixed import Uniform
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.class_weights import class_weights

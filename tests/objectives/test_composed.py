@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.kernels.attention import use_kernels
 from tartan.objectives.composed.representation import Bidirectional
 from tartan.objectives.layout import is_packed, spans
 from tests.encoders.bodies import random_body
@@ -28,7 +28,7 @@ def encoders():
     tiny = TinyEncoder(hidden_size=16, layers=3, dropout=0.0).load()
     roberta = TextEncoder("roberta", random_body("roberta").eval(), letter_pair_tokenizer())
     dropping = TinyEncoder(hidden_size=16, layers=3, dropout=0.1).load()
-    use_cpu_kernels(dropping.body)
+    use_kernels(dropping.body)
     return {"tiny": tiny, "roberta": roberta, "dropping": dropping}
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 import transformers as t
 
-from tartan.cpu.kernels import use_cpu_kernels
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.kernels.attention import use_kernels
 from tartan.objectives.corruption import Vocabulary
 from tartan.objectives.layout import is_packed
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
@@ -29,7 +29,7 @@ def encoder_of(kind, **entries):
         config = type(body.config).from_dict({**body.config.to_dict(), **entries})
         torch.manual_seed(0)
         body = t.AutoModel.from_config(config)
-    use_cpu_kernels(body)
+    use_kernels(body)
     return TextEncoder(kind, body.eval(), letter_pair_tokenizer())
 
 

@@ -15,11 +15,10 @@ import pandas as pd
 import torch
 from omegaconf import DictConfig
 
-from tartan.core.clock import now
-from tartan.core.memory import peak_of_device
 from tartan.data.prepared import Prepared
 from tartan.encoders.base import frozen
 from tartan.experiment.run import StageChain
+from tartan.methods.measuring import now, peak_of_device
 from tartan.methods.memory import memory_advice
 from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage

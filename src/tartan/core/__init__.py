@@ -1,6 +1,7 @@
-"""The core of training: passes, task weightings, the meta head, and the training step.
+"""One training step: gradients of tasks, the meta head, and the weightings that combine them.
 
-Read `tartan.core.weighting.meta` first: it is Algorithm 1. It asks `step` for gradients, which
-`passes` computes from a `body`. Nothing here depends on text, images or a
-machine's kernels: a task is an objective, a head and batches.
+Read `tartan.core.weighting.meta` first: it is Algorithm 1. Its `mix` asks a `Step` (`step.py`) for
+gradients (`body.py`), which `passes.py` computes, and mixes them one at a time (`mixture.py`).
+Nothing here depends on text, images or a machine's kernels: a task is an objective, a head and
+batches (`task.py`).
 """

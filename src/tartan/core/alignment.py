@@ -1,4 +1,4 @@
-"""Computes each example's alignment with the meta-gradient, by forward-mode derivatives."""
+"""Each example's alignment with the meta-gradient, by forward-mode derivatives."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
+from tartan.core.body import frozen_running_statistics
+from tartan.core.device import without_autocast
 from tartan.core.gradients import Gradient
-from tartan.core.mixed_precision import without_autocast
-from tartan.core.running_statistics import frozen_running_statistics
 from tartan.core.task import Batch, Inputs, Task
 
 
@@ -44,51 +44,39 @@ def example_alignments(
         name: torch.zeros_like(parameter) if along is None else along.to(parameter.dtype)
         for (name, parameter), along in zip(parameters.items(), direction, strict=True)
     }
+    device = next(iter(parameters.values())).device
     alignments, units = [], []
     with (
         torch.no_grad(),
-        without_autocast(next(iter(parameters.values())).device),
+        without_autocast(device),
         frozen_running_statistics(body),
         sdpa_kernel(SDPBackend.MATH),
     ):
         for number, part in batch.numbered:
-            owners = task.objective.owners(part.inputs)
-            ones = torch.ones(len(owners), device=owners.device)
-            count = torch.zeros(part.examples, device=owners.device).index_add(0, owners, ones)
-            losses = _Losses(body, task, part.inputs, owners, count)
+            losses = _ExampleLosses(body, task, part.inputs, part.examples)
             seed(number)
-            alignments.append(torch.func.jvp(losses.at, (parameters,), (tangents,))[1])
-            units.append(count)
+            derivatives = torch.func.jvp(
+                lambda values, of=losses: torch.func.functional_call(of, values, ()),
+                (parameters,), (tangents,),
+            )[1]  # fmt: skip
+            alignments.append(derivatives)
+            units.append(losses.units)
     return alignments, units
 
 
-class _Losses(nn.Module):
-    """A micro-batch's losses as a function of the body's parameters, for `functional_call`.
+class _ExampleLosses(nn.Module):
+    """Mean losses of a micro-batch's examples, `(examples,)`, for `functional_call`."""
 
-    Args:
-        body: the body.
-        task: the task.
-        inputs: the micro-batch's inputs.
-        owners: the example that each unit belongs to, int `(units,)`.
-        count: number of units of each example, `(examples,)`.
-    """
-
-    def __init__(
-        self, body: nn.Module, task: Task, inputs: Inputs, owners: Tensor, count: Tensor
-    ) -> None:
+    def __init__(self, body: nn.Module, task: Task, inputs: Inputs, examples: int) -> None:
         super().__init__()
         self.body, self._task, self._inputs = body, task, inputs
-        self._owners, self._count = owners, count
-
-    def at(self, parameters: dict[str, Tensor]) -> Tensor:
-        """Return what `forward` returns with other values of the parameters, by name."""
-        losses: Tensor = torch.func.functional_call(self, parameters, ())
-        return losses
+        self._owners = task.objective.owners(inputs)
+        ones = torch.ones(len(self._owners), device=self._owners.device)
+        self.units = ones.new_zeros(examples).index_add(0, self._owners, ones)
 
     def forward(self) -> Tensor:
-        """Return the mean loss of each example, shape `(examples,)`."""
         objective, head = self._task.objective, self._task.head
         features = objective.features(self.body, self._inputs)
         losses = objective.losses(self.body, head, features, objective.targets(self._inputs))
-        sums = losses.new_zeros(len(self._count)).index_add(0, self._owners, losses)
-        return sums / self._count.clamp(min=1)
+        sums = losses.new_zeros(len(self.units)).index_add(0, self._owners, losses)
+        return sums / self.units.clamp(min=1)

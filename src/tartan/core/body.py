@@ -1,48 +1,248 @@
-"""Defines the shared body `theta`: its backward passes, and gradients of all its parameters."""
+"""The body `theta` that all tasks share, and the gradients of their losses with respect to it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from functools import cached_property
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
-from tartan.core.backward import backward
-from tartan.core.gradients import Gradient, put_gradient
-from tartan.core.task import Batch, MicroBatch
+from tartan.core.device import without_autocast
+from tartan.core.gradients import Gradient, cosine_of, dot, put_gradient
+from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
+
+
+@dataclass(frozen=True)
+class Summed:
+    """A gradient and a loss, each the sum over processes of their shares.
+
+    Attributes:
+        gradient: an entry for each parameter; None if the task reaches the parameter on no process.
+        loss: a scalar.
+    """
+
+    gradient: Gradient
+    loss: Tensor
 
 
 class SharedBody:
-    """The shared body as a step sees it; here, its parameters are all on this process.
+    """The shared body as a step sees it; here this process trains it alone.
 
-    Other processes have replicas. Subclasses have shards of it, or other backward passes.
+    Subclasses sum over several processes, which have replicas or shards of it and call the same
+    methods in the same order.
 
     Attributes:
         module: the body itself.
         product_dtype: the type in which inner products are accumulated.
+        overlaps: whether sums over processes run during the next task's pass.
+        summed_bytes: size of what was summed or gathered so far [bytes].
     """
+
+    overlaps: bool = False
+    summed_bytes: int = 0
 
     def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
         self.module, self.product_dtype = module, product_dtype
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Return the trained parameters; a `Gradient` has an entry for each."""
+        """The trained parameters; a gradient has an entry for each."""
         return [p for p in self.module.parameters() if p.requires_grad]
+
+    @property
+    def device(self) -> torch.device:
+        """The body's device."""
+        return next(self.module.parameters()).device
 
     def backward(
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
-        """Add the loss's gradient to `.grad` of `into`: the body's parameters, a head's or both."""
-        backward(loss, into, retain_graph=retain_graph)
+        """Add the loss's gradient to `.grad` of `into`: the body's parameters, a head's or both.
+
+        `torch.autograd.grad` would need a second buffer to add micro-batches up, and may return one
+        tensor for two parameters.
+        """
+        with without_autocast(loss.device):
+            torch.autograd.backward(loss, inputs=into, retain_graph=retain_graph)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take passes that keep this process in step with others, and change nothing; here none."""
+
+    def begin_sum(
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        """Begin to sum a gradient and a loss over processes; return what waits for the sum.
+
+        Args:
+            key: identifies the sum; the parameters that it reaches are the same in every step.
+            parameters: the parameters of `gradient`'s entries.
+            gradient: this process's share, which is consumed.
+            loss: this process's share, a scalar.
+        """
+        summed = Summed(gradient, loss)
+        return lambda: summed
+
+    def gather(
+        self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+    ) -> Tensor:
+        """Join the processes' parts of a batch, in the order of its micro-batches.
+
+        Args:
+            key: identifies the parts; their type, and their shape except for `n`, are the same in
+                every step.
+            parts: a tensor of shape `(n, ...)` for each micro-batch of this process.
+            batch: this process's share of the batch.
+            sizes: `n` of every micro-batch of all processes.
+
+        Returns:
+            Shape `(sum of n, ...)`, the same on every process.
+        """
+        return torch.cat(list(parts))
+
+    def adding_changes(self, tensors: Sequence[Tensor]) -> AbstractContextManager[object]:
+        """Add up the processes' changes of tensors inside of the `with` block."""
+        return nullcontext()
 
     def total(self, products: Tensor) -> Tensor:
         """Return inner products over the whole body, from those over this process's part of it."""
         return products
 
     def put(self, gradient: Gradient) -> None:
-        """Hand the gradient of this process's part of the body to the optimiser."""
+        """Set `.grad` of this process's part of the body, for the optimiser."""
         put_gradient(self.parameters, gradient)
+
+
+class BodyGradient:
+    """The gradient `g_i` of a task's loss with respect to the body, summed over processes.
+
+    Args:
+        body: the body.
+        task: the task of the loss.
+        arrive: waits for the sum over processes, called when the gradient is first used. Its
+            entries are those of the body's parameters and, after these, the head's.
+        body_entries: number of the body's; None for all.
+        read: what the task's head has read of the batch; None where it was not kept.
+    """
+
+    def __init__(
+        self,
+        body: SharedBody,
+        task: Task,
+        arrive: Callable[[], Summed],
+        body_entries: int | None = None,
+        read: HeadInputs | None = None,
+    ) -> None:
+        self.body, self.task, self.read = body, task, read
+        self._arrive, self._body_entries = arrive, body_entries
+        self._taken = False
+
+    @cached_property
+    def _summed(self) -> Summed:
+        arrive = self._arrive
+        del self._arrive  # it may hold the tensors, too
+        return arrive()
+
+    @property
+    def loss(self) -> Tensor:
+        """The task's mean loss over the whole batch, a scalar."""
+        return self._summed.loss
+
+    @property
+    def values(self) -> Gradient:
+        """The tensors, an entry for each of the body's parameters; not to be changed.
+
+        To clip or scale a gradient, put the factor into its weight: its norm is known by then.
+
+        Raises:
+            ValueError: the tensors were handed over by `take`.
+        """
+        if self._taken:
+            raise ValueError(f"the gradient of task {self.task.name} has been mixed already")
+        return self._summed.gradient[: self._body_entries]
+
+    @property
+    def of_head(self) -> Gradient:
+        """The gradient with respect to the head's parameters; empty where none was asked for."""
+        entries = self._body_entries
+        return [] if entries is None else self._summed.gradient[entries:]
+
+    @cached_property
+    def squared_norm(self) -> Tensor:
+        """`||g||^2` over the whole body, a scalar; after `take` only if it was asked for before."""
+        return inner_product(self, self)
+
+    def take(self) -> Gradient:
+        """Hand over the tensors, which the caller may change; this gradient no longer has them.
+
+        So a step holds no more gradients than it combines.
+        """
+        values, self._taken = self.values, True
+        self._summed.gradient[: self._body_entries] = [None] * len(values)
+        return values
+
+
+def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """Return `<left, right>` over the whole body, a scalar."""
+    return left.body.total(_product(left, right))
+
+
+def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """Return the cosine over the whole body, a scalar; 0 if a norm is 0."""
+    return cosine_of(inner_product(left, right), left.squared_norm, right.squared_norm)
+
+
+def gramian(gradients: Sequence[BodyGradient]) -> Tensor:
+    """Return all inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
+    count = len(gradients)
+    upper = {
+        (i, j): _product(gradients[i], gradients[j]) for i in range(count) for j in range(i, count)
+    }
+    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)]
+    return gradients[0].body.total(torch.stack(rows))
+
+
+def products(rows: Sequence[BodyGradient], columns: Iterable[BodyGradient]) -> Tensor:
+    """Return `<g_i, g'_j>`, shape `(rows, columns)`; columns are consumed one at a time."""
+    by_column = []
+    for column in columns:
+        by_column.append(torch.stack([_product(row, column) for row in rows]))
+        column.take()
+    return rows[0].body.total(torch.stack(by_column, dim=1))
+
+
+def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
+    """Return the inner product over this process's part of the body."""
+    values = left.values
+    others = values if left is right else right.values
+    return dot(values, others, left.body.product_dtype, left.loss.device)
+
+
+@contextmanager
+def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
+    """Let passes normalise by their own batch without updating running statistics.
+
+    For every pass except a task's own: validation batches, second batches and products with the
+    meta-gradient must not influence later evaluations.
+    """
+    tracking = _tracking(body)
+    for module in tracking:
+        module.track_running_stats = False
+    try:
+        yield
+    finally:
+        for module in tracking:
+            module.track_running_stats = True
+
+
+def running_statistics(body: nn.Module) -> list[Tensor]:
+    """Return the running means and variances, without those that are frozen."""
+    statistics = [each for m in _tracking(body) for each in (m.running_mean, m.running_var)]
+    return [each for each in statistics if each is not None]
+
+
+def _tracking(body: nn.Module) -> list[_BatchNorm]:
+    return [m for m in body.modules() if isinstance(m, _BatchNorm) and m.track_running_stats]

@@ -1,15 +1,16 @@
-"""Tells whether a device is the CPU or a CUDA GPU.
-
-On others than the CPU, a branch on a tensor waits for all queued work.
-"""
+"""Numeric types of mixed precision, and steps that are undone without waiting for a GPU."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, nullcontext
+
 import torch
+from torch import Tensor, nn
 
 
 def is_cpu(device: torch.device) -> bool:
-    """Return whether the device is the CPU, on which reading a tensor waits for nothing."""
+    """Return whether the device is the CPU; elsewhere a branch on a tensor waits for all work."""
     return device.type == "cpu"
 
 
@@ -21,3 +22,56 @@ def is_on_cpu(accelerator: str) -> bool:
 def is_on_cuda(accelerator: str) -> bool:
     """Return whether Lightning's `accelerator` is a CUDA GPU, which `auto` and `gpu` take first."""
     return accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
+
+
+def autocast_of(precision: str, device: torch.device) -> torch.autocast:
+    """Return the context that computes in a precision of Lightning's, without a Trainer."""
+    is_mixed = precision.startswith("bf16")
+    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_mixed)
+
+
+def without_autocast(device: torch.device) -> AbstractContextManager[object]:
+    """Compute in the types of the operands, inside of a Trainer's mixed precision too.
+
+    Autocast would compute every matrix product in 16 bits: of gradients' inner products, of
+    backward passes whose forward pass was in float32, in the solvers of weightings.
+    """
+    return torch.autocast(device.type, enabled=False)
+
+
+def present_autocast(device: torch.device) -> Callable[[], AbstractContextManager[object]]:
+    """Return what enters again, inside of `without_autocast`, the autocast that is on now."""
+    kind = device.type
+    if not torch.amp.is_autocast_available(kind) or not torch.is_autocast_enabled(kind):
+        return nullcontext
+    dtype, caches = torch.get_autocast_dtype(kind), torch.is_autocast_cache_enabled()
+    return lambda: torch.autocast(kind, dtype=dtype, cache_enabled=caches)
+
+
+class StepState:
+    """A copy of what a step changes besides parameters, to undo a step with non-finite numbers.
+
+    Whether to restore it is decided on the device, so that the host does not wait.
+
+    Args:
+        modules: modules whose buffers are copied, which a step may change or replace.
+        parameters: parameters that are copied.
+    """
+
+    def __init__(self, modules: Iterable[nn.Module], parameters: Iterable[nn.Parameter]) -> None:
+        owners = [owner for module in modules for owner in module.modules()]
+        self._buffers = [
+            (owner, name, buffer.detach().clone())
+            for owner in owners
+            for name, buffer in owner.named_buffers(recurse=False)
+        ]
+        self._parameters = [(parameter, parameter.detach().clone()) for parameter in parameters]
+
+    @torch.no_grad()
+    def restore_unless(self, finite: Tensor) -> None:
+        """Restore everything where `finite`, a scalar boolean, is False."""
+        for owner, name, before in self._buffers:
+            now = getattr(owner, name)
+            now.copy_(torch.where(finite, now, before))
+        for parameter, before in self._parameters:
+            parameter.copy_(torch.where(finite, parameter, before))

@@ -1,8 +1,7 @@
-"""Operations on gradients of the body, as lists of tensors that are never concatenated.
+"""Operations on gradients as lists of tensors, which are never concatenated as a whole.
 
-A list has one entry for each parameter; `None` (the task does not reach the parameter) counts as
-zero. Nothing here waits for a device. On a CPU, the cost is the number of times that gradients go
-through memory; on an accelerator, it is the number of kernels.
+Nothing here waits for a device. On a CPU, the cost is the number of times that gradients go through
+memory; on an accelerator, it is the number of kernels.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from torch import Tensor, nn
 from tartan.core.device import is_cpu
 
 Gradient = list[Tensor | None]
+"""An entry for each parameter; None, where the loss does not reach it, counts as zero."""
 CHUNK = 2**24
 """Size to which tensors are joined for one kernel, on devices where launching kernels is slow
 [numbers].
@@ -22,7 +22,7 @@ CHUNK = 2**24
 
 
 def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
-    """Return what `backward` accumulated in `.grad`, and empty `.grad` for the next task."""
+    """Return what backward passes have accumulated in `.grad`, which is empty afterwards."""
     gradient: Gradient = []
     for parameter in parameters:
         gradient.append(parameter.grad)
@@ -31,7 +31,7 @@ def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
 
 
 def put_gradient(parameters: Iterable[nn.Parameter], gradient: Sequence[Tensor | None]) -> None:
-    """Set `.grad` to `gradient` for the optimiser: the inverse of `take_gradient`."""
+    """Set `.grad` to `gradient`, for the optimiser."""
     for parameter, value in zip(parameters, gradient, strict=True):
         parameter.grad = value
 
@@ -42,7 +42,7 @@ def dot(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> Tensor:
-    """Return the inner product over all parameters, a scalar of `dtype` (or wider).
+    """Return the inner product of two gradients, a scalar.
 
     On a CPU it is accumulated tensor by tensor, 6 times cheaper than concatenating first; elsewhere
     over a few chunks.
@@ -50,42 +50,37 @@ def dot(
     Args:
         left: an entry for each parameter.
         right: the same.
-        dtype: the type in which products are accumulated.
+        dtype: the type in which products are accumulated, if it is wider than the tensors'.
         device: device of the result if there is nothing to multiply.
     """
     pairs = [
-        (a.reshape(-1), b.reshape(-1))  # not view: a gradient's memory layout may be its own
+        (a.reshape(-1), b.reshape(-1))  # not view: a gradient may have another memory layout
         for a, b in zip(left, right, strict=True)
         if a is not None and b is not None
     ]
     if not pairs:
         return torch.zeros((), dtype=dtype, device=device)
-    if not is_cpu(pairs[0][0].device):
-        pairs = list(chunked(pairs, CHUNK))
-    return torch.stack([_dot(a, b, dtype) for a, b in pairs]).sum()
+    lefts, rights = zip(*pairs, strict=True)
+    if is_cpu(lefts[0].device):
+        products = [_dot(a, b, dtype) for a, b in pairs]
+    elif left is right:  # of a norm, which is joined once
+        products = [_dot(a, a, dtype) for a in chunked(lefts, CHUNK)]
+    else:
+        both = zip(chunked(lefts, CHUNK), chunked(rights, CHUNK), strict=True)
+        products = [_dot(a, b, dtype) for a, b in both]
+    return torch.stack(products).sum()
 
 
-def chunked(pairs: Sequence[tuple[Tensor, Tensor]], size: int) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield pairs of vectors, joined to fewer pairs of at most `size` numbers each.
-
-    A longer pair stays as it is.
-    """
-    group: list[tuple[Tensor, Tensor]] = []
-    held = 0
-    for pair in pairs:
-        if group and held + pair[0].numel() > size:
-            yield _joined(group)
-            group, held = [], 0
-        group.append(pair)
-        held += pair[0].numel()
+def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
+    """Yield vectors joined to fewer of at most `size` numbers; a longer one stays as it is."""
+    group: list[Tensor] = []
+    for vector in vectors:
+        if group and sum(map(len, group)) + len(vector) > size:
+            yield torch.cat(group)
+            group = []
+        group.append(vector)
     if group:
-        yield _joined(group)
-
-
-def _joined(group: list[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor]:
-    if len(group) == 1:
-        return group[0]
-    return torch.cat([a for a, _ in group]), torch.cat([b for _, b in group])
+        yield group[0] if len(group) == 1 else torch.cat(group)
 
 
 def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
@@ -105,15 +100,15 @@ def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> T
 
 def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:
     """`total += factor * gradient` in place; `gradient` is consumed: its tensors change."""
-    left, right, alone = _paired(total, gradient)
-    scale = _factor(factor)
+    both, alone, _ = _paired(total, gradient)
+    scale = _number(factor)
     if alone:
         torch._foreach_mul_(alone, scale)
-    if left and isinstance(scale, float):
-        torch._foreach_add_(left, right, alpha=scale)
-    elif left:
-        torch._foreach_mul_(right, scale)
-        torch._foreach_add_(left, right)
+    if both[0] and isinstance(scale, float):
+        torch._foreach_add_(*both, alpha=scale)
+    elif both[0]:
+        torch._foreach_mul_(both[1], scale)
+        torch._foreach_add_(*both)
 
 
 def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
@@ -122,19 +117,18 @@ def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
     With `share` the part that a gradient's weight has in the sum of weights so far, `mean` is the
     weighted mean of all gradients so far: one pass through memory a gradient, none for the first.
     """
-    before = [m for m, g in zip(mean, gradient, strict=True) if m is not None and g is None]
-    left, right, alone = _paired(mean, gradient)
-    scale = _factor(share)
+    both, alone, missing = _paired(mean, gradient)
+    scale = _number(share)
     if alone:
         torch._foreach_mul_(alone, scale)
-    if before:
-        torch._foreach_mul_(before, 1 - scale)
-    if left and isinstance(scale, float):
-        torch._foreach_lerp_(left, right, scale)
-    elif left:
-        torch._foreach_mul_(left, 1 - scale)
-        torch._foreach_mul_(right, scale)
-        torch._foreach_add_(left, right)
+    if missing:
+        torch._foreach_mul_(missing, 1 - scale)
+    if both[0] and isinstance(scale, float):
+        torch._foreach_lerp_(*both, scale)
+    elif both[0]:
+        torch._foreach_mul_(both[0], 1 - scale)
+        torch._foreach_mul_(both[1], scale)
+        torch._foreach_add_(*both)
 
 
 def mean_of(gradients: Sequence[Gradient]) -> Gradient:
@@ -145,26 +139,29 @@ def mean_of(gradients: Sequence[Gradient]) -> Gradient:
     return mean
 
 
-def _paired(total: Gradient, gradient: Gradient) -> tuple[list[Tensor], list[Tensor], list[Tensor]]:
-    """Return the tensors of both where both have an entry: `(in total, in gradient)`.
+def _paired(
+    total: Gradient, gradient: Gradient
+) -> tuple[tuple[list[Tensor], list[Tensor]], list[Tensor], list[Tensor]]:
+    """Return the tensors that both have, those of `gradient` alone, and those of `total` alone.
 
-    The third list has those that only `gradient` has, which are put into `total` as they are.
+    Those of `gradient` alone are put into `total` as they are.
     """
     left: list[Tensor] = []
     right: list[Tensor] = []
     alone: list[Tensor] = []
+    missing: list[Tensor] = []
     for index, (kept, added) in enumerate(zip(total, gradient, strict=True)):
-        if added is None:
-            continue
-        if kept is None:
-            total[index] = added
-            alone.append(added)
-        else:
+        if kept is not None and added is not None:
             left.append(kept)
             right.append(added)
-    return left, right, alone
+        elif added is not None:
+            total[index] = added
+            alone.append(added)
+        elif kept is not None:
+            missing.append(kept)
+    return (left, right), alone, missing
 
 
-def _factor(factor: Tensor) -> float | Tensor:
+def _number(factor: Tensor) -> float | Tensor:
     """Return the number where reading it is free, on a CPU: kernels take it as an argument."""
     return float(factor) if is_cpu(factor.device) else factor

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import copy
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import torch
+from annotated_types import Ge, Lt
 from torch import Tensor, nn
 
-from tartan.core.backward import backward
-from tartan.core.device import is_cpu
-from tartan.core.mixed_precision import without_autocast
-from tartan.core.step_state import StepState
+from tartan.core.device import StepState, is_cpu, without_autocast
 from tartan.core.task import Objective
-from tartan.settings import Below1, Checked, Count, Natural, NonNegative
 
 
 @dataclass
-class MetaHeadSettings(Checked):
+class MetaHeadSettings:
     """Options of the meta head.
 
     Attributes:
@@ -39,14 +36,16 @@ class MetaHeadSettings(Checked):
             takes all `steps`.
     """
 
+    # read by pydantic where a run's config is checked
+    __pydantic_config__: ClassVar = {"strict": True, "extra": "forbid", "allow_inf_nan": False}
     kind: Literal["separate", "shared"] = "separate"
-    examples: Count = 32
+    examples: Annotated[int, Ge(1)] = 32
     examples_from: Literal["batch", "rest"] = "batch"
-    steps: Natural = 10
-    lr: NonNegative = 1e-3
-    weight_decay: NonNegative = 0.1
+    steps: Annotated[int, Ge(0)] = 10
+    lr: Annotated[float, Ge(0)] = 1e-3
+    weight_decay: Annotated[float, Ge(0)] = 0.1
     fresh: bool = True
-    tolerance: Below1 | None = None
+    tolerance: Annotated[float, Ge(0), Lt(1)] | None = None
 
     @property
     def extra_examples(self) -> int:
@@ -70,7 +69,6 @@ class MetaHead(nn.Module):
         self.settings = settings
         self.head = copy.deepcopy(end_head)
         if settings.kind == "separate":
-            _check_resettable(self.head)
             _reset(self.head)
 
     def fit(
@@ -83,53 +81,41 @@ class MetaHead(nn.Module):
         Returns:
             The loss before the last of the steps, a detached scalar (NaN if there were none).
         """
-        settings = self.settings
+        settings, device = self.settings, features.device
         self.head.requires_grad_(True)  # also where the end task's is frozen, or all was
         if settings.fresh:
             _reset(self.head)
-        chosen = torch.randperm(len(features), device=features.device)[: settings.examples]
-        dtype = next(self.head.parameters()).dtype
-        features, targets = features[chosen].to(dtype), targets[chosen]
         parameters = list(self.head.parameters())
+        chosen = torch.randperm(len(features), device=device)[: settings.examples]
+        features, targets = features[chosen].to(parameters[0].dtype), targets[chosen]
         optimiser = torch.optim.AdamW(
             parameters,
             lr=settings.lr,
             betas=(0.9, 0.98),
             eps=1e-6,
             weight_decay=settings.weight_decay,
-            fused=features.device.type in ("cpu", "cuda"),
+            fused=device.type in ("cpu", "cuda"),
         )
-        converged = torch.zeros((), dtype=torch.bool, device=features.device)
-        last = torch.full((), float("nan"), device=features.device)
+        converged = torch.zeros((), dtype=torch.bool, device=device)
+        last = torch.full((), float("nan"), device=device)
         # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
         # training step's context all steps but the first would use stale weights.
-        with without_autocast(features.device):
+        with without_autocast(device):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)
                 loss = objective.losses(body, self.head, features, targets).mean()
                 if settings.tolerance is not None:
                     converged = converged | ((loss - last).abs() < settings.tolerance * last)
-                    if is_cpu(features.device) and bool(converged):
+                    if is_cpu(device) and bool(converged):
                         break
                 # a GPU is not waited for: there, steps after convergence are taken and undone
                 before = StepState([], parameters if settings.tolerance is not None else [])
-                backward(loss, parameters)
+                loss.backward(inputs=parameters)  # type: ignore[no-untyped-call]
                 optimiser.step()
                 before.restore_unless(~converged)
                 last = torch.where(converged, last, loss.detach())
         optimiser.zero_grad(set_to_none=True)  # which another optimiser might take
         return last
-
-
-def _check_resettable(head: nn.Module) -> None:
-    for name, module in head.named_modules():
-        own = any(True for _ in module.parameters(recurse=False))
-        if own and not callable(getattr(module, "reset_parameters", None)):
-            where = f"its part {name!r}" if name else "it"
-            raise ValueError(
-                f"a meta head of the form of {type(head).__name__} cannot start anew: {where} "
-                "holds parameters, but has no reset_parameters()"
-            )
 
 
 def _reset(head: nn.Module) -> None:
@@ -139,3 +125,7 @@ def _reset(head: nn.Module) -> None:
     reset = getattr(head, "reset_parameters", None)
     if callable(reset):
         reset()
+    elif next(head.parameters(recurse=False), None) is not None:
+        raise ValueError(
+            f"a meta head cannot start anew: its {type(head).__name__} has no reset_parameters()"
+        )

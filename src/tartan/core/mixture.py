@@ -9,9 +9,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from tartan.core.body_gradient import BodyGradient
-from tartan.core.device import is_cpu
-from tartan.core.gradients import Gradient, add_scaled_, cosine_of, dot, move_towards_
+from tartan.core.body import BodyGradient, Summed, cosine
+from tartan.core.gradients import Gradient, add_scaled_, move_towards_
 
 
 @dataclass(frozen=True)
@@ -20,19 +19,16 @@ class Mixed:
 
     Attributes:
         gradient: an entry for each of the body's parameters.
-        weights: the applied weights `alpha`, shape `(tasks,)`.
-        cosines: cosine of each task's gradient with the meta-gradient, shape `(tasks,)`; None
-            without a meta-gradient.
-        squared_norm: squared norm of `gradient`, a scalar, if it is known without computing it;
-            else None.
-        tasks: names of the tasks in the order of `weights`; None for the step's order.
+        weights: the applied weight `alpha_i` of each task, by name, scalars.
+        cosines: cosine of each task's gradient with the meta-gradient, in the step's order,
+            `(tasks,)`; None without a meta-gradient.
+        squared_norm: squared norm of `gradient`, if it is known without computing it; else None.
     """
 
     gradient: Gradient
-    weights: Tensor
+    weights: dict[str, Tensor]
     cosines: Tensor | None = None
     squared_norm: Tensor | None = None
-    tasks: tuple[str, ...] | None = None
 
 
 class RunningMean:
@@ -49,19 +45,9 @@ class RunningMean:
         self._squared_norm: Tensor | None = None
 
     def add(self, gradient: BodyGradient, factor: Tensor | float) -> None:
-        """Add a gradient, which is consumed, with its factor, a scalar.
-
-        Raises:
-            ValueError: the factor is no scalar, or it is negative.
-        """
+        """Add a gradient, which is consumed, with its factor, a scalar; NaN if it is negative."""
         factor = _scalar(gradient, factor)
-        if is_cpu(factor.device) and float(factor) < 0:
-            raise ValueError(
-                f"the factor of task {gradient.task.name} is {float(factor)}, and a mean's cannot "
-                "be negative; use RunningSum"
-            )
-        # a device is not waited for: a step that is not finite is skipped
-        factor = torch.where(factor < 0, math.nan, factor)
+        factor = torch.where(factor < 0, math.nan, factor)  # a step that is not finite is skipped
         self._factors[gradient.task.name] = factor
         if self._sum is None:
             self._squared_norm = gradient.squared_norm
@@ -76,8 +62,8 @@ class RunningMean:
     def mixed(self, cosines: Tensor | None = None) -> Mixed:
         """Return the mean of all that was added; `cosines` are put into the step's record."""
         factors = torch.stack(list(self._factors.values()))
-        weights = factors / factors.sum()
-        return Mixed(self._mean, weights, cosines, self._squared_norm, tuple(self._factors))
+        weights = dict(zip(self._factors, factors / factors.sum(), strict=True))
+        return Mixed(self._mean, weights, cosines, self._squared_norm)
 
 
 class RunningSum:
@@ -88,52 +74,38 @@ class RunningSum:
         self._weights: dict[str, Tensor] = {}
 
     def add(self, gradient: BodyGradient, weight: Tensor | float) -> None:
-        """Add a gradient, which is consumed, with its weight, a scalar.
-
-        Raises:
-            ValueError: the weight is no scalar.
-        """
-        weight = _scalar(gradient, weight)
+        """Add a gradient, which is consumed, with its weight, a scalar."""
+        weight = self._weights[gradient.task.name] = _scalar(gradient, weight)
         values = gradient.take()
         self._sum = self._sum or [None] * len(values)
-        self._weights[gradient.task.name] = weight
         add_scaled_(self._sum, values, weight)
 
     def cosine(self, direction: BodyGradient) -> Tensor:
         """Return the cosine of the sum so far with `direction`, a scalar; 0 if a norm is 0."""
-        body, device = direction.body, direction.loss.device
-        product = body.total(dot(direction.values, self._sum, body.product_dtype, device))
-        squared = body.total(dot(self._sum, self._sum, body.product_dtype, device))
-        return cosine_of(product, direction.squared_norm, squared)
+        so_far = Summed(self._sum, direction.loss)
+        return cosine(direction, BodyGradient(direction.body, direction.task, lambda: so_far))
 
     def mixed(self, cosines: Tensor | None = None) -> Mixed:
         """Return the sum of all that was added; `cosines` are put into the step's record."""
-        weights = torch.stack(list(self._weights.values()))
-        return Mixed(self._sum, weights, cosines, tasks=tuple(self._weights))
+        return Mixed(self._sum, self._weights, cosines)
 
 
 def weighted_mean(gradients: Iterable[BodyGradient], factors: Tensor) -> Mixed:
     """Return `sum_i f_i g_i / sum_i f_i` for factors `(tasks,)` known before the gradients."""
     mean = RunningMean()
-    for index, gradient in enumerate(gradients):
-        mean.add(gradient, factors[index])
+    for gradient, factor in zip(gradients, factors, strict=True):
+        mean.add(gradient, factor)
     return mean.mixed()
 
 
 def weighted_sum(gradients: Iterable[BodyGradient], weights: Tensor) -> Mixed:
     """Return `sum_i alpha_i g_i` for weights `(tasks,)` known before the gradients are added."""
     total = RunningSum()
-    for index, gradient in enumerate(gradients):
-        total.add(gradient, weights[index])
+    for gradient, weight in zip(gradients, weights, strict=True):
+        total.add(gradient, weight)
     return total.mixed()
 
 
 def _scalar(gradient: BodyGradient, value: Tensor | float) -> Tensor:
     """Return a gradient's weight as a scalar tensor on the gradient's device."""
-    scalar = torch.as_tensor(value, device=gradient.loss.device)
-    if scalar.shape != ():
-        raise ValueError(
-            f"the weight of task {gradient.task.name} has shape {tuple(scalar.shape)}, must be a "
-            "scalar"
-        )
-    return scalar
+    return torch.as_tensor(value, device=gradient.loss.device).reshape(())

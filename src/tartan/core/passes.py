@@ -1,35 +1,33 @@
-"""Passes batches through the body; of a step's gradients, all are computed here."""
+"""Passes of batches through the body, in which all gradients of a step are computed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
-from typing import Literal
+from contextlib import contextmanager
+from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from tartan.core.alignment import example_alignments
-from tartan.core.body import SharedBody
-from tartan.core.body_gradient import BodyGradient, HeadInputs
+from tartan.core.body import (
+    BodyGradient,
+    SharedBody,
+    Summed,
+    frozen_running_statistics,
+    running_statistics,
+)
+from tartan.core.device import present_autocast
 from tartan.core.gradients import take_gradient
-from tartan.core.mixed_precision import present_autocast
-from tartan.core.processes import Processes, Summed
-from tartan.core.running_statistics import frozen_running_statistics, running_statistics
-from tartan.core.task import Batch, MicroBatch, Task
+from tartan.core.meta_head import MetaHead
+from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
 
 
-@dataclass(frozen=True)
-class Purpose:
-    """What a computation in a step is for, which decides its random seed and cost account.
+class Purpose(NamedTuple):
+    """What is computed in a step, which decides its random seed and whose cost it is.
 
-    Computations for the meta-gradient have kinds of their own, so that no task's name, whatever it
-    is, can coincide with them.
-
-    Attributes:
-        kind: kind of computation.
-        task: name of the task; empty where there is none.
+    What is computed for the meta-gradient has kinds of its own, with which no task's name can
+    coincide. `task` is empty where there is none.
     """
 
     kind: Literal[
@@ -50,11 +48,8 @@ class Passes:
 
     Args:
         body: the shared body.
-        processes: the processes that have the rest of each batch; None if there are no others.
         seed: called before each micro-batch with a purpose and the micro-batch's number, to seed
             its random draws.
-        during: returns a context manager to enter around everything that is computed for a purpose,
-            to measure its cost.
 
     Attributes:
         parameters: the body's trained parameters.
@@ -63,20 +58,12 @@ class Passes:
     def __init__(
         self,
         body: SharedBody,
-        processes: Processes | None = None,
-        seed: Callable[[Purpose, int], None] = lambda purpose, part: None,
-        during: Callable[[Purpose], AbstractContextManager[object]] = lambda purpose: nullcontext(),
+        seed: Callable[[Purpose, int], None] = lambda purpose, number: None,
     ) -> None:
         self.body, self.parameters = body, body.parameters
-        self.processes = processes or Processes()
-        self._seed, self._during = seed, during
-        self._autocast = present_autocast(self.device)
+        self._seed = seed
+        self._autocast = present_autocast(body.device)
         self._statistics = running_statistics(body.module)
-
-    @property
-    def device(self) -> torch.device:
-        """The body's device."""
-        return next(self.body.module.parameters()).device
 
     def gradient(
         self,
@@ -84,8 +71,8 @@ class Passes:
         task: Task,
         batch: Batch,
         *,
-        keep: bool = False,
         example_weights: Tensor | None = None,
+        keep: bool = False,
     ) -> BodyGradient:
         """Return the gradient of a task's mean loss, whose sum over processes has begun.
 
@@ -97,39 +84,19 @@ class Passes:
             purpose: what the pass is for.
             task: the task.
             batch: its batch, or this process's share of it.
-            keep: whether to keep what the head reads, in `read`.
             example_weights: weights of the whole batch's examples, `(examples,)`. The body's
                 gradient is then that of the weighted loss; the head's gradient and the returned
                 loss are unweighted.
-
-        Raises:
-            ValueError: the objective's losses are not one for each unit.
+            keep: whether to keep what the head reads, in `read`.
         """
-        parameters = [*self.parameters, *self._trained_head(purpose, task)]
+        head = trained(task.head) if purpose.kind == "task" else []
+        inputs = [*self.parameters, *head]
         if not batch.units:  # on no process: there is nothing to sum
-            nothing = Summed([None] * len(parameters), self.no_loss())
+            nothing = Summed([None] * len(inputs), self.no_loss())
             return BodyGradient(self.body, task, lambda: nothing, len(self.parameters))
-        loss, read = self.backward(purpose, task, batch, keep, example_weights)
-        arrive = self.processes.begin_sum(purpose, parameters, take_gradient(parameters), loss)
-        return BodyGradient(self.body, task, arrive, len(self.parameters), read)
-
-    def backward(
-        self,
-        purpose: Purpose,
-        task: Task,
-        batch: Batch,
-        keep: bool = False,
-        example_weights: Tensor | None = None,
-    ) -> tuple[Tensor, HeadInputs | None]:
-        """Add the gradient on this process's share to `.grad` (for arguments see `gradient`).
-
-        Returns:
-            This process's share of the task's mean loss, a detached scalar, and what the head reads
-            of the whole batch, if it is kept.
-        """
-        head = self._trained_head(purpose, task)
+        take_gradient(inputs)  # what is left in `.grad` would be added to
         losses, reads = [], []
-        with self._doing(purpose), _untrained(task.head, purpose.kind != "task"):
+        with self.computing(purpose):
             for number, part in batch.numbered:
                 self._seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
@@ -137,25 +104,25 @@ class Passes:
                 if example_weights is not None:
                     weights = torch.split(example_weights, list(batch.examples_of_all))[number]
                     weighted = unit_losses * weights[task.objective.owners(part.inputs)]
-                    self.body.backward(
-                        weighted.sum() / batch.units, self.parameters, retain_graph=True
-                    )
+                    self.body.backward(weighted.sum() / batch.units, self.parameters, True)
                     if head:
                         self.body.backward(loss, head)
-                elif self.parameters or head:  # not all is frozen
-                    self.body.backward(loss, [*self.parameters, *head])
+                elif inputs:  # not all is frozen
+                    self.body.backward(loss, inputs)
                 losses.append(loss.detach())
                 if keep:
                     reads.append(HeadInputs(read.features.detach(), read.targets))
             self.body.fill_up(batch, lambda part: self._forward(task, part)[1].sum())
-        total = torch.stack(losses).sum() if losses else self.no_loss()
-        return total, self._gathered(purpose, reads, batch) if keep else None
+        share = torch.stack(losses).sum() if losses else self.no_loss()
+        read_by_all = self._gathered(purpose, reads, batch) if keep else None
+        arrive = self.body.begin_sum(purpose, inputs, take_gradient(inputs), share)
+        return BodyGradient(self.body, task, arrive, len(self.parameters), read_by_all)
 
     @torch.no_grad()
     def features(self, purpose: Purpose, task: Task, batch: Batch) -> HeadInputs:
         """Return what the task's head reads of a batch, without computing a gradient."""
         objective, body, reads = task.objective, self.body.module, []
-        with self._doing(purpose), self._autocast():
+        with self.computing(purpose), self._autocast():
             for number, part in batch.numbered:
                 self._seed(purpose, number)
                 features = objective.features(body, part.inputs)
@@ -172,28 +139,31 @@ class Passes:
 
         Dropout has the seed of the task's own pass (see `example_alignments`).
         """
-        purpose, own = Purpose("alignments", task.name), Purpose("task", task.name)
-        with self._doing(purpose):
+        purpose, of_task = Purpose("alignments", task.name), Purpose("task", task.name)
+        with self.computing(purpose):
             alignments, units = example_alignments(
                 self.body.module, task, batch, direction.values,
-                lambda number: self._seed(own, number),
+                lambda number: self._seed(of_task, number),
             )  # fmt: skip
-        gather, sizes = self.processes.gather, batch.examples_of_all
+        gather, sizes = self.body.gather, batch.examples_of_all
         return (
             gather((purpose, "alignments"), alignments, batch, sizes),
             gather((purpose, "units"), units, batch, sizes),
         )
 
+    def fit(self, meta_head: MetaHead, task: Task, read: HeadInputs) -> Tensor:
+        """Fit the meta head to what the task's head reads; return its loss, a scalar."""
+        with self.computing(Purpose("meta_head")):
+            self._seed(Purpose("meta_head"), 0)
+            return meta_head.fit(self.body.module, task.objective, read.features, read.targets)
+
+    def seed_draws(self) -> None:
+        """Seed draws that belong to no pass, the same on all processes."""
+        self._seed(Purpose("draws"), 0)
+
     def losses(self, task: Task, part: MicroBatch) -> Tensor:
         """Return the loss of each unit in a micro-batch, shape `(n,)`."""
         return self._forward(task, part)[1]
-
-    @contextmanager
-    def drawing(self, purpose: Purpose) -> Iterator[None]:
-        """Seed and measure what is drawn and computed without a pass, the same on every process."""
-        with self._during(purpose):
-            self._seed(purpose, 0)
-            yield
 
     def no_loss(self) -> Tensor:
         """Return zero, the loss of a process that has none of a batch's examples."""
@@ -201,9 +171,19 @@ class Passes:
         dtype = torch.promote_types(parameter.dtype, torch.float32)
         return torch.zeros((), dtype=dtype, device=parameter.device)
 
-    def _trained_head(self, purpose: Purpose, task: Task) -> list[nn.Parameter]:
-        """Return the parameters of the head that a pass trains: only a task's own trains it."""
-        return trained(task.head) if purpose.kind == "task" else []
+    @contextmanager
+    def computing(self, purpose: Purpose) -> Iterator[None]:
+        """Enclose what is computed for a purpose; subclasses may measure it.
+
+        Only a task's own pass updates running statistics. Processes' changes of them are added up:
+        that is a single process's update where a batch is one micro-batch.
+        """
+        if purpose.kind == "task":
+            statistics = self.body.adding_changes(self._statistics)
+        else:
+            statistics = frozen_running_statistics(self.body.module)
+        with statistics:
+            yield
 
     def _forward(self, task: Task, part: MicroBatch) -> tuple[HeadInputs, Tensor]:
         """Return what the head reads, and the loss of each unit, after checking their number."""
@@ -218,23 +198,9 @@ class Passes:
             )
         return read, losses
 
-    @contextmanager
-    def _doing(self, purpose: Purpose) -> Iterator[None]:
-        """Enter the purpose's context; only a task's own pass updates running statistics.
-
-        Processes' changes of running statistics are added up. That is a single process's update
-        where a batch is one micro-batch.
-        """
-        if purpose.kind == "task":
-            statistics = self.processes.adding_changes(self._statistics)
-        else:
-            statistics = frozen_running_statistics(self.body.module)
-        with self._during(purpose), statistics:
-            yield
-
     def _gathered(self, purpose: Purpose, reads: Sequence[HeadInputs], batch: Batch) -> HeadInputs:
         """Return what a head reads of the whole batch, from this process's micro-batches."""
-        gather, sizes = self.processes.gather, batch.units_of_all
+        gather, sizes = self.body.gather, batch.units_of_all
         return HeadInputs(
             gather((purpose, "features"), [read.features for read in reads], batch, sizes),
             gather((purpose, "targets"), [read.targets for read in reads], batch, sizes),
@@ -244,16 +210,3 @@ class Passes:
 def trained(head: nn.Module) -> list[nn.Parameter]:
     """Return a head's trained parameters."""
     return [p for p in head.parameters() if p.requires_grad]
-
-
-@contextmanager
-def _untrained(head: nn.Module, untrained: bool) -> Iterator[None]:
-    """If `untrained`, let a head's parameters require no gradient inside the `with` block."""
-    held = trained(head) if untrained else []
-    for parameter in held:
-        parameter.requires_grad_(False)
-    try:
-        yield
-    finally:
-        for parameter in held:
-            parameter.requires_grad_(True)

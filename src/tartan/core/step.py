@@ -9,13 +9,13 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from tartan.core.body_gradient import BodyGradient, HeadInputs
+from tartan.core.body import BodyGradient, SharedBody
+from tartan.core.device import without_autocast
 from tartan.core.gradients import Gradient, dot, mean_of, put_gradient
 from tartan.core.meta_head import MetaHead
-from tartan.core.mixed_precision import without_autocast
 from tartan.core.mixture import Mixed
 from tartan.core.passes import Passes, Purpose, trained
-from tartan.core.task import StepBatch, Task
+from tartan.core.task import HeadInputs, StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
 """A function from alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
@@ -25,11 +25,18 @@ WeighExamples = Callable[[Tensor, Tensor], Tensor]
 class StepRecord:
     """The record of one step; tensors are detached, on the device, of shape `(tasks,)` or `()`.
 
-    `tasks` are the names of the step's tasks. `squared_norm` is that of the combined gradient.
-    `cosines`, `meta_loss` and `meta_head_loss` are None without a meta-gradient;
-    `effective_examples` is None where examples are not weighted, and otherwise Kish's effective
-    sample size of each task over its number of examples, `(sum w)^2 / (n sum w^2)`: 1 for equal
-    weights.
+    Attributes:
+        tasks: names of the step's tasks.
+        losses: mean loss of each task.
+        weights: applied weight of each task.
+        gradient_norms: norm of each task's gradient.
+        squared_norm: squared norm of the combined gradient.
+        cosines: cosine of each gradient with the meta-gradient; like the two losses that follow,
+            None without a meta-gradient.
+        meta_loss: loss on the validation batch.
+        meta_head_loss: loss of the meta head on the examples it was fitted on.
+        effective_examples: Kish's effective sample size of each task over its number of examples,
+            `(sum w)^2 / (n sum w^2)`, 1 for equal weights; None where examples are not weighted.
     """
 
     tasks: tuple[str, ...]
@@ -41,6 +48,21 @@ class StepRecord:
     meta_loss: Tensor | None = None
     meta_head_loss: Tensor | None = None
     effective_examples: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class StepGradients:
+    """The gradients that one step's update needs, of the body and of each head."""
+
+    body: SharedBody
+    of_body: Gradient
+    of_heads: dict[nn.Module, Gradient]
+
+    def put(self) -> None:
+        """Set `.grad` for the optimiser; nothing else in the core leaves anything in there."""
+        self.body.put(self.of_body)
+        for head, gradient in self.of_heads.items():
+            put_gradient(trained(head), gradient)
 
 
 class Step:
@@ -67,7 +89,7 @@ class Step:
         batch: StepBatch,
         meta_head: MetaHead | None = None,
     ) -> None:
-        self._passes, self._tasks, self._batch = passes, tasks, batch
+        self.tasks, self._passes, self._batch = tasks, passes, batch
         self._meta_head = meta_head
         self._weigh_examples: WeighExamples | None = None
         self._of_end_task: BodyGradient | None = None
@@ -78,35 +100,19 @@ class Step:
         self._effective: list[Tensor] = []
         self._of_heads: dict[nn.Module, list[Gradient]] = {}
 
-    @property
-    def tasks(self) -> Sequence[Task]:
-        """The tasks of this step, in the order of their gradients."""
-        return self._tasks
-
     def examples(self, task: Task) -> int:
         """Return the number of examples in the task's batch, over all processes."""
         return self._batch.tasks[task.name].examples
-
-    # What a weighting can ask for
 
     def meta_gradient(self) -> BodyGradient:
         """Return the gradient of the end task's validation loss, through the meta head.
 
         The end task's own pass comes first, because the meta head is fitted on its features, unless
         the step brings other examples for that. Its gradient is kept for `gradients`.
-
-        Raises:
-            ValueError: there is no meta head or no validation batch, or `gradients` was called
-                before.
         """
-        if self._meta_head is None or self._batch.meta_batch is None:
-            raise ValueError(
-                "no meta-gradient without a meta head and a validation batch; a weighting asks for "
-                "them by its attribute needs = Needs(meta_gradient=True)"
-            )
-        if self._meta is not None or self._losses:
-            raise ValueError("a weighting asks for the meta-gradient once, before all gradients")
-        end_task, meta_head, b_val = self._tasks[0], self._meta_head, self._batch.meta_batch
+        end_task, meta_head, b_val = self.tasks[0], self._meta_head, self._batch.meta_batch
+        if meta_head is None or b_val is None:
+            raise ValueError("a meta-gradient needs a meta head and a validation batch")
         separate = meta_head.settings.kind == "separate"
         # the gradient on the end task's own batch, whose features phi* is fitted on
         fits_on_batch = separate and self._batch.meta_head_batch is None
@@ -122,13 +128,13 @@ class Step:
         Where a sum over processes takes time, the next task's pass has run by then.
         """
         pending: deque[BodyGradient] = deque()
-        for task in self._tasks:
-            found, self._of_end_task = self._of_end_task, None  # of `meta_gradient`
-            pending.append(self._gradient(task) if found is None else found)
-            while len(pending) > int(self._passes.processes.overlaps):
-                yield self._noted(pending.popleft())
+        for task in self.tasks:
+            of_end_task, self._of_end_task = self._of_end_task, None  # of `meta_gradient`
+            pending.append(of_end_task or self._gradient(task))
+            while len(pending) > int(self._passes.body.overlaps):
+                yield self._recorded(pending.popleft())
         while pending:
-            yield self._noted(pending.popleft())
+            yield self._recorded(pending.popleft())
 
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
@@ -138,31 +144,23 @@ class Step:
         Args:
             weigh: returns weights, with mean 1 over units, from each example's alignment `<g_meta,
                 g_j>` and number of units.
-
-        Raises:
-            ValueError: `meta_gradient` or `gradients` was called before.
         """
-        if self._meta is not None or self._losses:
-            raise ValueError("a weighting calls weighing_examples before it asks for gradients")
         self._weigh_examples = weigh
         return self
 
     def second_gradients(self) -> Iterator[BodyGradient]:
-        """Yield each task's gradient on a second, independently drawn batch; heads get none.
-
-        Raises:
-            ValueError: the step has no such batches.
-        """
+        """Yield each task's gradient on a second, independently drawn batch; heads get none."""
         if self._batch.second is None:
-            raise ValueError("this weighting needs a second batch of each task")
-        for task in self._tasks:
+            raise ValueError(
+                "a weighting with second batches sets needs = Needs(second_batches=True)"
+            )
+        for task in self.tasks:
             purpose = Purpose("second_batch", task.name)
             yield self._passes.gradient(purpose, task, self._batch.second[task.name])
 
     def seed_draws(self) -> None:
         """Seed the weighting's own draws, as a function of the step, the same on all processes."""
-        with self._passes.drawing(Purpose("draws")):
-            pass
+        self._passes.seed_draws()
 
     def normal(self, count: int) -> Tensor:
         """Return standard normal numbers, `(count,)`, drawn from the step's seed.
@@ -173,69 +171,37 @@ class Step:
         loss = self._passes.no_loss()
         return torch.randn(count, device=loss.device, dtype=loss.dtype)
 
-    # What a step leaves behind
-
-    def run(self, mix: Callable[[Step], Mixed]) -> StepRecord:
-        """Fill `.grad` of the body with the gradient of `mix`, and of each head with its own.
+    def run(self, mix: Callable[[Step], Mixed]) -> tuple[StepRecord, StepGradients]:
+        """Return the record, and the gradients of the body, by `mix`, and of each head, its own.
 
         A head that several tasks share gets the mean of their gradients. In a Trainer's mixed
         precision, passes run in it, and `mix` computes in the types of its operands.
 
         Raises:
-            ValueError: `mix` did not ask for every task's gradient, or what it returned is no
-                mixture of them.
+            ValueError: `mix` did not mix each task's gradient once.
         """
-        heads = [p for task in self._tasks for p in task.head.parameters()]
-        for parameter in [*self._passes.parameters, *heads]:
-            parameter.grad = None  # what is left in there would count as the first task's
-        with without_autocast(self._passes.device):
-            return self._filled(mix(self))
-
-    def _filled(self, mixed: Mixed) -> StepRecord:
-        """Put the gradients of body and heads into `.grad`, and return the step's record."""
-        body = self._passes.body
-        if len(self._losses) != len(self._tasks):
-            raise ValueError(
-                f"the weighting mixed {len(self._losses)} of {len(self._tasks)} tasks' gradients"
+        body, names = self._passes.body, [task.name for task in self.tasks]
+        with without_autocast(body.device):
+            mixed = mix(self)
+            if mixed.weights.keys() != set(names) or len(self._losses) != len(names):
+                raise ValueError(f"the weighting mixed tasks {list(mixed.weights)}, not {names}")
+            squared_norm = mixed.squared_norm
+            if squared_norm is None:
+                local = dot(mixed.gradient, mixed.gradient, body.product_dtype, body.device)
+                squared_norm = body.total(local)
+            record = StepRecord(
+                tasks=tuple(names),
+                losses=torch.stack(self._losses),
+                weights=torch.stack([mixed.weights[name].detach() for name in names]),
+                gradient_norms=torch.stack(self._norms),
+                squared_norm=squared_norm,
+                cosines=mixed.cosines,
+                meta_loss=None if self._meta is None else self._meta.loss,
+                meta_head_loss=self._meta_head_loss,
+                effective_examples=torch.stack(self._effective) if self._effective else None,
             )
-        weights = self._weights_of(mixed)
-        squared_norm = mixed.squared_norm
-        if squared_norm is None:
-            local = dot(mixed.gradient, mixed.gradient, body.product_dtype, self._losses[0].device)
-            squared_norm = body.total(local)
-        body.put(mixed.gradient)
-        for head, gradients in self._of_heads.items():
-            put_gradient(trained(head), mean_of(gradients))
-        return StepRecord(
-            tasks=tuple(task.name for task in self._tasks),
-            losses=torch.stack(self._losses),
-            weights=weights,
-            gradient_norms=torch.stack(self._norms),
-            squared_norm=squared_norm,
-            cosines=mixed.cosines,
-            meta_loss=None if self._meta is None else self._meta.loss,
-            meta_head_loss=self._meta_head_loss,
-            effective_examples=torch.stack(self._effective) if self._effective else None,
-        )
-
-    def _weights_of(self, mixed: Mixed) -> Tensor:
-        """Return the weights in the order of the tasks, `(tasks,)`, after checking the mixture."""
-        if not isinstance(mixed, Mixed):
-            raise ValueError(f"the weighting's mix returned {type(mixed).__name__}, not a Mixed")
-        names = [task.name for task in self._tasks]
-        order = list(mixed.tasks or names)
-        if mixed.weights.shape != (len(names),) or sorted(order) != sorted(names):
-            raise ValueError(
-                f"the weighting gave weights of shape {tuple(mixed.weights.shape)} to the tasks "
-                f"{', '.join(order)}; give each of {', '.join(names)} one (0 to omit it)"
-            )
-        if len(mixed.gradient) != len(self._passes.parameters):
-            raise ValueError(
-                f"the weighting's gradient has {len(mixed.gradient)} entries, but the body "
-                f"{len(self._passes.parameters)} parameters"
-            )
-        weights = mixed.weights.detach()
-        return weights.clone() if order == names else weights[[order.index(n) for n in names]]
+            of_heads = {head: mean_of(gradients) for head, gradients in self._of_heads.items()}
+        return record, StepGradients(body, mixed.gradient, of_heads)
 
     def _gradient(self, task: Task, keep: bool = False) -> BodyGradient:
         """Return a task's gradient, whose sum over processes has begun."""
@@ -244,11 +210,10 @@ class Step:
             share = torch.ones_like(self._passes.no_loss())
             if self._meta is not None and batch.units:
                 weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
-                # Kish's effective sample size, as a share of the examples
                 share = weights.sum().square() / (len(weights) * weights.square().sum())
             self._effective.append(share)
         purpose = Purpose("task", task.name)
-        return self._passes.gradient(purpose, task, batch, keep=keep, example_weights=weights)
+        return self._passes.gradient(purpose, task, batch, example_weights=weights, keep=keep)
 
     def _fitted(self, meta_head: MetaHead, end_task: Task, read: HeadInputs | None) -> nn.Module:
         """Return the meta head, fitted on what the end task's head reads of training examples.
@@ -259,14 +224,11 @@ class Step:
             others = self._batch.meta_head_batch
             read = self._passes.features(Purpose("meta_features"), end_task, others)
         assert read is not None, "the end task's pass has kept what its head reads"
-        with self._passes.drawing(Purpose("meta_head")):
-            self._meta_head_loss = meta_head.fit(
-                self._passes.body.module, end_task.objective, read.features, read.targets
-            )
+        self._meta_head_loss = self._passes.fit(meta_head, end_task, read)
         return meta_head.head
 
-    def _noted(self, gradient: BodyGradient) -> BodyGradient:
-        """Note what the step's record has of a gradient, after waiting for it, and return it."""
+    def _recorded(self, gradient: BodyGradient) -> BodyGradient:
+        """Return a gradient after waiting for it and keeping what the step's record has of it."""
         self._of_heads.setdefault(gradient.task.head, []).append(gradient.of_head)
         self._losses.append(gradient.loss)
         self._norms.append(gradient.squared_norm.sqrt())

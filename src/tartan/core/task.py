@@ -1,4 +1,4 @@
-"""Defines a task `T = {L(.), D}`: an objective, its head, and its batches (paper, section 2)."""
+"""A task `T = {L(.), D}`: an objective, its head, and its batches (paper, section 2)."""
 
 from __future__ import annotations
 
@@ -44,6 +44,14 @@ class Task:
     head: nn.Module
 
 
+@dataclass(frozen=True)
+class HeadInputs:
+    """What a head reads of a whole batch: `features`, `(n, hidden)`, and `targets`, `(n,)`."""
+
+    features: Tensor
+    targets: Tensor
+
+
 @dataclass
 class _Pinned:
     """Tensors that a DataLoader copies to page-locked memory, wherever they are in the fields."""
@@ -51,8 +59,8 @@ class _Pinned:
     def pin_memory(self) -> Self:
         """Return a copy in page-locked memory, from which a GPU copies without waiting."""
         pinned = {
-            own.name: pin_memory(getattr(self, own.name))  # type: ignore[no-untyped-call]
-            for own in fields(self)
+            each.name: pin_memory(getattr(self, each.name))  # type: ignore[no-untyped-call]
+            for each in fields(self)
         }
         return replace(self, **pinned)
 
@@ -79,30 +87,17 @@ class MicroBatch(_Pinned):
 
 
 @dataclass
-class OwnMicroBatches:
-    """Which micro-batches of a batch a process has, and the sizes of all of them.
-
-    Attributes:
-        numbers: indices of this process's micro-batches, ascending.
-        units: number of units of every micro-batch of all processes.
-        examples: number of examples, likewise.
-    """
-
-    numbers: tuple[int, ...]
-    units: tuple[int, ...]
-    examples: tuple[int, ...]
-
-
-@dataclass
 class Batch(_Pinned):
-    """The examples of one task in one step, in parts that bound the memory.
+    """The examples of one task in one step, in micro-batches that bound the memory.
 
     Attributes:
-        micro_batches: the parts; of several processes, those of this one.
+        micro_batches: of several processes, those of this one.
         examples: number of examples, on all processes.
         tokens: number of tokens, on all processes; 0 for images.
         padding: number of positions without a token, on all processes; 0 for images.
-        share: which micro-batches this process has; None if all of them.
+        numbers: indices of `micro_batches` among those of all processes, ascending.
+        units_of_all: number of units of each micro-batch of all processes.
+        examples_of_all: number of examples, likewise.
         fillers: micro-batches of additional passes that do not count, where the processes have to
             take equally many: they gather a sharded layer's parameters together.
     """
@@ -111,41 +106,27 @@ class Batch(_Pinned):
     examples: int
     tokens: int = 0
     padding: int = 0
-    share: OwnMicroBatches | None = None
+    numbers: Sequence[int] | None = None
+    units_of_all: Sequence[int] = ()
+    examples_of_all: Sequence[int] = ()
     fillers: Sequence[MicroBatch] = ()
 
+    def __post_init__(self) -> None:
+        if self.numbers is None:  # this process has all
+            self.numbers = list(range(len(self.micro_batches)))
+            self.units_of_all = [part.units for part in self.micro_batches]
+            self.examples_of_all = [part.examples for part in self.micro_batches]
+
     def only(self, numbers: Sequence[int]) -> Batch:
-        """Return a process's share of the batch.
-
-        Args:
-            numbers: indices of its micro-batches, ascending.
-        """
-        share = replace(self._own, numbers=tuple(numbers))
-        return replace(self, micro_batches=[self.micro_batches[i] for i in numbers], share=share)
-
-    @property
-    def _own(self) -> OwnMicroBatches:
-        parts = self.micro_batches
-        return self.share or OwnMicroBatches(
-            numbers=tuple(range(len(parts))),
-            units=tuple(part.units for part in parts),
-            examples=tuple(part.examples for part in parts),
-        )
+        """Return the share of a process that has the micro-batches at `numbers`, ascending."""
+        parts = [self.micro_batches[number] for number in numbers]
+        return replace(self, micro_batches=parts, numbers=list(numbers))
 
     @property
     def numbered(self) -> Iterator[tuple[int, MicroBatch]]:
-        """Yield this process's micro-batches, with their indices in the whole batch."""
-        return zip(self._own.numbers, self.micro_batches, strict=True)
-
-    @property
-    def units_of_all(self) -> tuple[int, ...]:
-        """Number of units of every micro-batch, on all processes."""
-        return self._own.units
-
-    @property
-    def examples_of_all(self) -> tuple[int, ...]:
-        """Number of examples of every micro-batch, on all processes."""
-        return self._own.examples
+        """The micro-batches of this process, with their indices in the whole batch."""
+        assert self.numbers is not None
+        return zip(self.numbers, self.micro_batches, strict=True)
 
     @property
     def units(self) -> int:

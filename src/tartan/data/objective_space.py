@@ -10,9 +10,9 @@ from tartan.core.task_names import SEPARATOR
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from tartan.data.text_auxiliary import AuxiliaryText, text_task_of
 from tartan.encoders.base import Encoder
-from tartan.encoders.pairwise_attention import check_pairwise_attention
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
+from tartan.kernels.packing import respects_pair_masks
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import Output
 from tartan.objectives.composed.representation import Representation
@@ -78,8 +78,13 @@ class _Source:
         text_encoder = self.text.check_text(self.name, encoder)
         objective.collate(text_encoder, 1)
         if objective.representation.restricts_attention and not self._is_checked:
-            what = f"auxiliary representation {type(objective.representation).__name__}"
-            check_pairwise_attention(text_encoder, what)
+            body, tokens = text_encoder.body, text_encoder.ordinary_tokens
+            if not respects_pair_masks(body, tokens, text_encoder.first_position):
+                raise UserError(
+                    f"auxiliary representation {type(objective.representation).__name__} needs "
+                    f"attention masks of pairs of positions, which encoder {text_encoder.name} "
+                    f"({body.config.model_type}) does not take; use a BERT- or RoBERTa-like one"
+                )
             self._is_checked = True
 
     def read(

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 from torch import nn
 
-from tartan.core.running_statistics import frozen_running_statistics
+from tartan.core.body import frozen_running_statistics
 from tartan.errors import UserError
 
 T = TypeVar("T")

@@ -9,12 +9,12 @@ import torch
 from torch import nn
 from transformers import AutoModelForMaskedLM, PreTrainedModel, PreTrainedTokenizerBase
 
-from tartan.encoders.evaluating import evaluating
 from tartan.encoders.masked_lm_head import MaskedLMHead, head_layers
 from tartan.encoders.saved_tokenizer import as_given
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.files import share_weights
+from tartan.kernels.packing import evaluating
 
 _TOLERANCE = 1e-4
 """Largest difference of logits that count as equal, as a share of the largest logit; rounding

@@ -24,11 +24,9 @@ from transformers import (
 from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from tartan.core.device import is_on_cpu, is_on_cuda
-from tartan.cuda.kernels import kernel_for, usable_kernels
 from tartan.encoders.base import require_encoder
 from tartan.encoders.hub import local_or_cached
 from tartan.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
-from tartan.encoders.packing import can_pack
 from tartan.encoders.pretrained import (
     check_they_fit,
     load_config,
@@ -39,6 +37,8 @@ from tartan.encoders.pretrained import (
 from tartan.encoders.saved_tokenizer import as_given
 from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
 from tartan.errors import UserError, first_line
+from tartan.kernels.packing import can_pack
+from tartan.kernels.varlen import kernel_for, usable_kernels
 from tartan.settings import Below1, Checked, NonNegative
 
 log = logging.getLogger(__name__)

@@ -17,10 +17,10 @@ from transformers import (
 
 from tartan.encoders.architecture import HEAD_LOCATIONS, convert_body
 from tartan.encoders.classifier_head import ClassifierHead
-from tartan.encoders.evaluating import evaluating
 from tartan.encoders.saved_tokenizer import as_given
 from tartan.errors import UserError
 from tartan.files import share_weights
+from tartan.kernels.packing import evaluating
 
 HEAD = "classifier_head.safetensors"
 """File of the head where it is saved beside the body."""

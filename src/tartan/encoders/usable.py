@@ -9,9 +9,9 @@ from torch import Tensor, nn
 from transformers import MODEL_FOR_MASKED_LM_MAPPING, PreTrainedModel
 
 from tartan.encoders.base import Encoder
-from tartan.encoders.evaluating import evaluating
 from tartan.encoders.text_encoder import POSITIONS_AFTER_PADDING, TextEncoder
 from tartan.errors import UserError, first_line
+from tartan.kernels.packing import evaluating
 
 _OF_AN_ENCODER = ("keep_head", "recompute_activations", "save_classifier")
 

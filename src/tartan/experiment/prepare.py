@@ -15,7 +15,7 @@ from torchmetrics import Metric
 
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.core.weighting.uniform import Uniform
+from tartan.core.weighting.fixed import Uniform
 from tartan.data.auxiliary import (
     SETTINGS,
     Auxiliary,

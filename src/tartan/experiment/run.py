@@ -16,7 +16,6 @@ from torch import nn
 
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Needs
-from tartan.cpu.allocator import keep_freed_memory
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.encoders.base import frozen
@@ -35,6 +34,7 @@ from tartan.experiment.result import result_of, whole_of
 from tartan.figures.style import plain
 from tartan.figures.weights import draw_factor_weights, draw_task_weights
 from tartan.files import disk_advice, write_durably, write_text_durably
+from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
 from tartan.methods.given_metrics import METRICS
 from tartan.methods.given_tasks import keep_heads

@@ -6,7 +6,8 @@ import logging
 
 from hydra.core.hydra_config import HydraConfig
 
-from tartan.core.weighting.base import FixedWeighting, Weighting
+from tartan.core.weighting.base import Weighting
+from tartan.core.weighting.fixed import FixedWeighting
 from tartan.run_folder.name import as_given, option_of
 
 log = logging.getLogger(__name__)

@@ -11,13 +11,12 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.core.clock import PassClock, now
-from tartan.core.memory import peak_of_device
+from tartan.core.body import SharedBody
 from tartan.core.passes import Purpose
-from tartan.core.processes import Processes
 from tartan.core.task import Batch
 from tartan.data.auxiliary import META_GRADIENT, META_HEAD
 from tartan.methods.flops import ForwardFlops
+from tartan.methods.measuring import PassClock, now, peak_of_device
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement
 
@@ -75,7 +74,7 @@ class CostMeter(pl.Callback):
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
         self._processes, self._summed_before = 1, 0
-        self._sums: Processes | None = None
+        self._sums: SharedBody | None = None
         self._watch: ForwardFlops | None = None
         self._all.start()
 
@@ -89,7 +88,7 @@ class CostMeter(pl.Callback):
         if device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(device)
         self._processes = trainer.world_size
-        self._sums = pl_module.processes
+        self._sums = pl_module.shared
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)

@@ -10,7 +10,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.core.weighting.factored import Factored
+from tartan.core.weighting.aang import Factored
 from tartan.files import write_text_durably
 from tartan.methods.module import TaskMixing
 

@@ -15,8 +15,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
 from torch.utils.hooks import RemovableHandle
 
-from tartan.cpu.packed_attention import Packing
-from tartan.cuda.packed_row import PackedRow
+from tartan.kernels.packed_row import PackedRow
 
 BACKWARD = 2
 """Cost of a backward pass in forward passes: two matrix products for each one."""
@@ -30,7 +29,7 @@ def _attention_in_packed_rows(
 
 
 _PACKED = ("torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward")
-"""What the kernels of `tartan.cuda` are called where torch dispatches them."""
+"""What the kernels of `tartan.kernels.varlen` are called where torch dispatches them."""
 
 
 class _Counting(TorchDispatchMode):
@@ -145,7 +144,7 @@ def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[A
     # with tangents (forward mode) a pass of the same shapes computes more
     level = forward_ad._current_level
     packing = kwargs.get("packing")
-    if isinstance(packing, Packing | PackedRow):
+    if isinstance(packing, PackedRow):
         return (index, level, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
     computed_rows = getattr(module, "computed_rows", None)
     if computed_rows is not None:

@@ -16,18 +16,17 @@ from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
 from torch.optim.lr_scheduler import LambdaLR
 
+from tartan.core.body import SharedBody
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
-from tartan.core.processes import Processes
 from tartan.core.seeding import seed_for
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.uniform import Uniform
-from tartan.cpu.kernels import use_cpu_kernels
-from tartan.cpu.row_gradients import RowGradientBody
+from tartan.core.weighting.fixed import Uniform
 from tartan.data.tartan_data import TartanData
 from tartan.data.task_data import TaskData
 from tartan.encoders.base import Encoder
 from tartan.encoders.description import describe_encoder, encoder_from_description
 from tartan.errors import UserError
+from tartan.kernels.attention import use_kernels
 from tartan.methods.applied_weights import AppliedWeights
 from tartan.methods.checkpoint import Checkpointed, ShownArguments
 from tartan.methods.data_check import check_data
@@ -51,9 +50,9 @@ from tartan.methods.monitored import check_monitored
 from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.optimisation import Optimisation, check_schedule, set_rates
 from tartan.methods.plain import Node, node_of, settings_of
-from tartan.methods.replicas import Replicas
+from tartan.methods.replicas import ReplicatedBody
 from tartan.methods.same_settings import data_settings
-from tartan.methods.shards import ShardedBody, Shards, is_sharded, shard
+from tartan.methods.shards import ShardedBody, is_sharded, shard
 from tartan.methods.stage import InnerProducts
 from tartan.methods.strategy import ShardStrategy
 from tartan.methods.subclass_hooks import remarks_on_hooks
@@ -367,7 +366,7 @@ class TaskMixing(Checkpointed):
     def configure_model(self) -> None:
         """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
         with torch.random.fork_rng(devices=[]):
-            use_cpu_kernels(self)
+            use_kernels(self)
         if self._trainer is None:  # loaded by itself
             return
         if str(self.trainer.precision) == "64-true":
@@ -396,15 +395,14 @@ class TaskMixing(Checkpointed):
                     "weighting=meta_examples takes forward derivatives, which a sharded body does "
                     "not have; use trainer=ddp (in a program ReplicaStrategy()), or weighting=meta"
                 )
-            self.shared, self.processes = ShardedBody(self.body, self.inner_products), Shards()
+            self.shared = ShardedBody(self.body, self.inner_products)
         elif self.trainer.world_size > 1:
-            self.processes = Replicas()
+            self.shared = ReplicatedBody(self.body, self.inner_products)
 
     def _begin_alone(self) -> None:
         """Let steps run in one process, without the log and the meter of an earlier training."""
         self.logs_steps, self.clock = True, nullcontext
-        self.shared = RowGradientBody(self.body, self.inner_products)
-        self.processes = Processes()
+        self.shared = SharedBody(self.body, self.inner_products)
 
     def _warn_of_untrained(self) -> None:
         """Warn of parameters of a subclass, whose gradients no step computes."""

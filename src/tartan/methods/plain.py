@@ -55,7 +55,7 @@ def node_of(thing: object) -> dict[str, Any]:
     if isinstance(thing, str):
         raise UserError(
             f"{thing!r} is a name; give the class, as the files of conf/ name it, for instance "
-            "tartan.core.weighting.uniform.Uniform"
+            "tartan.core.weighting.fixed.Uniform"
         )
     raise UserError(
         f"{thing!r} cannot be stored in a checkpoint; give its class, or "

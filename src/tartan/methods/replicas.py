@@ -10,16 +10,16 @@ import torch
 from torch import Tensor, distributed, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
+from tartan.core.body import SharedBody, Summed
 from tartan.core.gradients import Gradient
-from tartan.core.processes import Processes, Summed
 from tartan.core.task import Batch
 
 SMALL = 2**16
 """Maximum size of tensors that are sent together, because sending each costs more [numbers]."""
 
 
-class Replicas(Processes):
-    """The processes of torch's default group (see `tartan.core.processes.Processes`).
+class ReplicatedBody(SharedBody):
+    """A body of which each process of torch's default group has a replica (see `SharedBody`).
 
     Large tensors of a gradient are summed in place one by one, small ones joined. Facts that depend
     on the model alone, such as which parameters a task reaches, are exchanged once; a process
@@ -32,7 +32,8 @@ class Replicas(Processes):
 
     overlaps = True
 
-    def __init__(self) -> None:
+    def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(module, product_dtype)
         self.rank, self.count = distributed.get_rank(), distributed.get_world_size()
         self.summed_bytes = 0
         self._reached: dict[Hashable, list[bool]] = {}
@@ -41,7 +42,7 @@ class Replicas(Processes):
     def begin_sum(
         self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
-        """See `Processes.begin_sum`."""
+        """See `SharedBody.begin_sum`."""
         total: Gradient = []
         for parameter, value, reached in zip(
             parameters, gradient, self._reached_by(key, gradient), strict=True
@@ -83,7 +84,7 @@ class Replicas(Processes):
     def gather(
         self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
     ) -> Tensor:
-        """See `Processes.gather`."""
+        """See `SharedBody.gather`."""
         shape, dtype = self._form_of(key, parts)
         device = parts[0].device if parts else self._device()
         joined = torch.zeros((sum(sizes), *shape), dtype=dtype, device=device)
@@ -97,7 +98,7 @@ class Replicas(Processes):
 
     @contextmanager
     def adding_changes(self, tensors: Sequence[Tensor]) -> Iterator[None]:
-        """See `Processes.adding_changes`."""
+        """See `SharedBody.adding_changes`."""
         before = [tensor.clone() for tensor in tensors]
         yield
         for tensor, old in zip(tensors, before, strict=True):

@@ -16,20 +16,21 @@ from torch.distributed.device_mesh import DeviceMesh
 from torch.distributed.fsdp import FSDPModule, fully_shard
 from torch.distributed.tensor import DTensor
 
-from tartan.core.backward import backward
-from tartan.core.body import SharedBody
+from tartan.core.body import Summed, frozen_running_statistics
+from tartan.core.device import without_autocast
 from tartan.core.gradients import Gradient, put_gradient
-from tartan.core.processes import Summed
-from tartan.core.running_statistics import frozen_running_statistics
 from tartan.core.task import Batch, MicroBatch
-from tartan.methods.replicas import Replicas
+from tartan.methods.replicas import ReplicatedBody
 
 
-class ShardedBody(SharedBody):
+class ShardedBody(ReplicatedBody):
     """A body of which each process holds a shard (see `tartan.core.body.SharedBody`).
 
-    `backward` sums over the processes, so that a gradient is that of this process's shard.
+    `backward` sums over the processes, so that a gradient is that of this process's shard. Heads'
+    gradients are summed as those of replicas.
     """
+
+    overlaps = False
 
     @property
     def parameters(self) -> list[nn.Parameter]:
@@ -41,7 +42,8 @@ class ShardedBody(SharedBody):
         self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
     ) -> None:
         """Add the gradient to `.grad` of all leaves: leaves of the graph are not the shards."""
-        backward(loss, retain_graph=retain_graph)
+        with without_autocast(loss.device):
+            torch.autograd.backward(loss, retain_graph=retain_graph)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take the passes that `filled` has added, with a gradient of zero."""
@@ -49,7 +51,25 @@ class ShardedBody(SharedBody):
             for part in batch.fillers:
                 loss = 0 * loss_of(part)
                 if loss.requires_grad:
-                    backward(loss)
+                    self.backward(loss, [])
+
+    def begin_sum(
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        """See `SharedBody.begin_sum`; the body's gradient was summed by `backward`."""
+        whole = [i for i, p in enumerate(parameters) if not isinstance(p, DTensor)]
+        wait = super().begin_sum(
+            key, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
+        )
+        local: Gradient = [g.to_local() if isinstance(g, DTensor) else g for g in gradient]
+
+        def waited() -> Summed:
+            summed = wait()
+            for index, value in zip(whole, summed.gradient, strict=True):
+                local[index] = value
+            return Summed(local, summed.loss)
+
+        return waited
 
     def total(self, products: Tensor) -> Tensor:
         """Sum the products over the shards."""
@@ -65,33 +85,6 @@ class ShardedBody(SharedBody):
             for parameter, value in zip(parameters, gradient, strict=True)
         ]
         put_gradient(parameters, whole)
-
-
-class Shards(Replicas):
-    """The processes of torch's default group, each of which holds a shard of the body.
-
-    Heads' gradients are summed as in `Replicas`; the body's were summed by its `backward`.
-    """
-
-    overlaps = False
-
-    def begin_sum(
-        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
-    ) -> Callable[[], Summed]:
-        """See `Processes.begin_sum`."""
-        whole = [i for i, p in enumerate(parameters) if not isinstance(p, DTensor)]
-        wait = super().begin_sum(
-            key, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
-        )
-        local: Gradient = [g.to_local() if isinstance(g, DTensor) else g for g in gradient]
-
-        def waited() -> Summed:
-            summed = wait()
-            for index, value in zip(whole, summed.gradient, strict=True):
-                local[index] = value
-            return Summed(local, summed.loss)
-
-        return waited
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:

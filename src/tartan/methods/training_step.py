@@ -10,15 +10,12 @@ from torch import Tensor, nn
 from torch.optim.swa_utils import SWALR
 
 from tartan.core.body import SharedBody
-from tartan.core.device import is_cpu
+from tartan.core.device import StepState, is_cpu, without_autocast
 from tartan.core.gradients import dot
 from tartan.core.meta_head import MetaHead
-from tartan.core.mixed_precision import without_autocast
 from tartan.core.passes import Passes, Purpose, trained
-from tartan.core.processes import Processes
 from tartan.core.seeding import seed_device, seed_for
 from tartan.core.step import Step, StepRecord
-from tartan.core.step_state import StepState
 from tartan.core.task import StepBatch, Task
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
@@ -45,8 +42,7 @@ class TrainingStep(EndTaskClassifier):
         doing: the purpose of the passes that are running; None outside a step.
         clock: returns a context manager that measures the passes and the update, which every step
             needs.
-        shared: the body, as steps use it.
-        processes: the processes that have the rest of each batch.
+        shared: the body, as steps use it, and the processes that have the rest of each batch.
         logs_steps: whether losses and weights are sent to the Trainer's loggers.
         last_record: record of the last step; None before the first.
         last_finite: whether the last step's numbers were finite, a scalar on the device; None
@@ -67,7 +63,6 @@ class TrainingStep(EndTaskClassifier):
     doing: Purpose | None
     clock: Callable[[], AbstractContextManager[object]]
     shared: SharedBody
-    processes: Processes
     logs_steps: bool
     last_record: StepRecord | None
     last_finite: Tensor | None
@@ -171,14 +166,16 @@ class TrainingStep(EndTaskClassifier):
             names = (purpose.kind, purpose.task, batch.step, part)
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        passes = Passes(self.shared, self.processes, seed, self._during)
+        passes = _MeteredPasses(self.shared, seed, self._during)
         tasks = [task for task in self.tasks if task.name in batch.tasks]
         mix = self.weighting.mix
         if len(tasks) < len(self.tasks):
             mix = self.weighting.mix_sampled
         # the program's own draws go on where they were
         with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            return Step(passes, tasks, batch, self.meta_head).run(mix)
+            record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
+        gradients.put()
+        return record
 
     def check_optimised(self, optimiser: torch.optim.Optimizer) -> None:
         """Check that the optimiser has all parameters that are trained, as the clipping norm has.
@@ -237,3 +234,22 @@ class TrainingStep(EndTaskClassifier):
     def is_logged(self, task: str) -> bool:
         """Return whether a task is in every step: Lightning would repeat others' last values."""
         return self.sampled is None or task == END_TASK
+
+
+class _MeteredPasses(Passes):
+    """Passes of which `during` measures the cost by their purposes."""
+
+    def __init__(
+        self,
+        body: SharedBody,
+        seed: Callable[[Purpose, int], None],
+        during: Callable[[Purpose], AbstractContextManager[object]],
+    ) -> None:
+        super().__init__(body, seed)
+        self._during = during
+
+    @contextmanager
+    def computing(self, purpose: Purpose) -> Iterator[None]:
+        """See `Passes.computing`."""
+        with self._during(purpose), super().computing(purpose):
+            yield

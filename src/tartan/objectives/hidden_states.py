@@ -6,9 +6,8 @@ from torch import Tensor, nn
 from transformers import PreTrainedModel
 
 from tartan.core.task import Inputs
-from tartan.encoders.packing import packed_states
-from tartan.encoders.pairwise_attention import pairwise_mask
 from tartan.errors import UserError
+from tartan.kernels.packing import packed_states, pairwise_mask
 from tartan.objectives.layout import is_packed, spans
 
 _BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 
-from tartan.core.weighting.end_task_share import EndTaskShare
-from tartan.core.weighting.static import Static
-from tartan.core.weighting.uniform import Uniform
-from tartan.errors import UserError
+from tartan.core.weighting.base import apportioned
+from tartan.core.weighting.fixed import EndTaskShare, Static, Uniform
 from tests.core.steps import GivenStep
 
 
@@ -58,22 +57,33 @@ def test_without_an_end_task_sampled_tasks_share_in_proportion_whichever_comes_f
         assert given.run(weighting, sampled=True).tolist() == pytest.approx(expected)
 
 
-@pytest.mark.parametrize("share", [0, 1, 1.5, "much"])
-def test_a_share_that_is_none_is_refused(share):
-    with pytest.raises(UserError, match=r"^share: "):
-        EndTaskShare(["end_task", "tapt"], share=share)
+@pytest.mark.parametrize("values", [{"end_task": 1}, {"end_task": 0, "tapt": 0}])
+def test_static_weights_that_name_other_tasks_or_none_are_refused(values):
+    with pytest.raises(ValueError, match="values must"):
+        Static(["end_task", "tapt"], values)
 
 
 @pytest.mark.parametrize(
-    ("values", "message"),
+    ("total", "shares", "expected"),
     [
-        ({"end_task": 1}, "exactly the tasks"),
-        ({"end_task": 1, "tapt": 1, "dapt": 1}, "exactly the tasks"),
-        ({"end_task": -1, "tapt": 1}, r"^values\.end_task: "),
-        ({"end_task": 0, "tapt": 0}, "not all be zero"),
-        ({"end_task": float("inf"), "tapt": 1}, r"^values\.end_task: "),
+        (13, [1 / 3] * 3, [5, 4, 4]),
+        (10, [0.26, 0.37, 0.37], [2, 4, 4]),
+        (10, [0.98, 0.01, 0.01], [8, 1, 1]),
+        (3, [0.9, 0.05, 0.05], [1, 1, 1]),
     ],
 )
-def test_bad_static_weights_are_refused(values, message):
-    with pytest.raises(UserError, match=message):
-        Static(["end_task", "tapt"], values)
+def test_the_largest_remainders_are_rounded_up(total, shares, expected):
+    assert apportioned(total, shares) == expected
+
+
+def test_examples_sum_to_the_total_and_leave_nobody_out():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        count = int(rng.integers(1, 9))
+        total = int(rng.integers(count, 60))
+        shares = rng.dirichlet(np.full(count, 0.3)).tolist()
+        parts = apportioned(total, shares)
+        assert sum(parts) == total
+        assert min(parts) >= 1
+        if all(total * share >= 1 for share in shares):
+            assert all(abs(p - total * s) < 1 for p, s in zip(parts, shares, strict=True))

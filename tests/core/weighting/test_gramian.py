@@ -13,13 +13,10 @@ import torch
 from omegaconf import OmegaConf
 from torch import nn
 
-from tartan.core.body import SharedBody
-from tartan.core.body_gradient import BodyGradient, gramian
-from tartan.core.processes import Summed
+from tartan.core.body import BodyGradient, SharedBody, Summed, gramian
 from tartan.core.task import Batch, MicroBatch, Task
+from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.gramian import Gramian
-from tartan.core.weighting.uniform import Uniform
-from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.core.steps import take_step
 
@@ -83,27 +80,13 @@ def test_the_gramian_holds_all_inner_products():
     torch.testing.assert_close(gramian(made), vectors @ vectors.T)
 
 
-def test_there_are_the_weightings_that_the_readme_names():
-    names = {path.stem for path in CONFIGS}
-    assert {
-        "upgrad",
-        "mgda",
-        "pcgrad",
-        "cagrad",
-        "aligned_mtl",
-        "imtl_g",
-        "gradvac",
-        "sdmgrad",
-    } <= names
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_mixed_gradient_is_torchjds_combination(path: Path):
     pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
     config = OmegaConf.load(path)
     try:
         weighting = Gramian(["t0", "t1", "t2"], config.torchjd, dict(config.options))
-    except UserError as error:
+    except ImportError as error:
         pytest.skip(str(error))
     body, tasks, batches = problem(3)
     torch.manual_seed(1)
@@ -126,7 +109,7 @@ def test_weights_do_not_depend_on_the_scale_of_the_gradients(path: Path, exponen
     for factor in (1.0, 2.0**exponent):
         try:
             weighting = Gramian(["a", "b", "c"], config.torchjd, dict(config.options))
-        except UserError as error:
+        except ImportError as error:
             pytest.skip(str(error))
         torch.manual_seed(2)
         rows = factor * torch.randn(3, 4)
@@ -148,30 +131,16 @@ def test_mgda_finds_the_shortest_vector_of_the_hull():
 
 
 def test_a_missing_package_names_the_extra(monkeypatch):
-    import sys
-
     monkeypatch.setitem(sys.modules, "torchjd.aggregation", None)
-    with pytest.raises(UserError, match=r"weightings"):
+    with pytest.raises(ImportError, match=r"weightings"):
         Gramian(["a", "b"], "UPGradWeighting")
-
-
-def test_an_unknown_class_is_named():
-    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    with pytest.raises(UserError, match=r"^torchjd=NoSuch"):
-        Gramian(["a", "b"], "NoSuch")
 
 
 @pytest.mark.parametrize("name", ["UPGrad", "Mean", "MGDA"])
 def test_an_aggregator_is_refused_with_the_weightings_name(name):
     pytest.importorskip("torchjd")
-    with pytest.raises(UserError, match=f"use torchjd={name}Weighting"):
+    with pytest.raises(ValueError, match=f"{name}Weighting may"):
         Gramian(["a", "b"], torchjd=name)
-
-
-def test_an_option_that_torchjd_refuses_is_one_line():
-    pytest.importorskip("torchjd")
-    with pytest.raises(UserError, match="torchjd=KrumWeighting"):
-        Gramian(["a", "b"], torchjd="KrumWeighting", options={"n_byzantine": -1})
 
 
 @pytest.mark.slow
@@ -202,7 +171,7 @@ def test_what_a_weighting_remembers_is_in_its_state(path: Path):
     def new():
         try:
             return Gramian(["a", "b", "c"], config.torchjd, dict(config.options))
-        except UserError as error:
+        except ImportError as error:
             pytest.skip(str(error))
 
     def steps(weighting, numbers):
@@ -267,11 +236,3 @@ def test_products_with_second_batches_are_those_of_independent_gradients():
     take_step(body, tasks, batches, Uniform(["t0"] * 3))
     plain = [p.grad for task in tasks for p in task.head.parameters()]
     assert all(torch.equal(a, b) for a, b in zip(heads, plain, strict=True))
-
-
-def test_a_weighting_that_needs_second_batches_is_refused_without():
-    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    body, tasks, batches = problem(2)
-    weighting = Gramian(["t0", "t1"], "SDMGradWeighting", second_batch=True)
-    with pytest.raises(ValueError, match="second batch"):
-        take_step(body, tasks, batches, weighting)

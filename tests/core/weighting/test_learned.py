@@ -7,10 +7,8 @@ import math
 import pytest
 import torch
 
-from tartan.core.weighting.dwa import DWA
-from tartan.core.weighting.random import Random
-from tartan.core.weighting.uncertainty import Uncertainty
-from tartan.errors import UserError
+from tartan.core.weighting.fixed import Random
+from tartan.core.weighting.loss_based import DWA, Uncertainty
 from tests.core.steps import GivenStep
 
 
@@ -86,16 +84,3 @@ def test_learned_state_comes_back_from_a_checkpoint():
             step(weighting, losses)
         restored.load_state_dict(weighting.state_dict())
         assert torch.equal(step(restored, [1.0, 2.0]), step(weighting, [1.0, 2.0]))
-
-
-@pytest.mark.parametrize(
-    ("new", "option"),
-    [
-        (lambda: DWA(["a"], temperature=0), "temperature"),
-        (lambda: DWA(["a"], window=0), "window"),
-        (lambda: Uncertainty(["a"], lr=-1), "lr"),
-    ],
-)
-def test_bad_options_are_named(new, option):
-    with pytest.raises(UserError, match=f"^{option}: "):
-        new()

@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tartan.core.weighting.meta import Meta
-from tartan.errors import UserError
 from tartan.methods.precision import parameters_in
 from tests.core.steps import GivenStep
 
@@ -97,19 +96,3 @@ def test_extreme_logits_do_not_overflow():
     weighting.logits.copy_(torch.tensor([1e4, -1e4]))
     alpha = steps(weighting, [[1.0, 1.0]])
     torch.testing.assert_close(alpha, torch.tensor([1.0, 0.0], dtype=torch.float64))
-
-
-def test_logits_are_in_the_state_and_come_back():
-    weighting = new(2)
-    steps(weighting, [[1.0, -1.0]])
-    restored = new(2)
-    restored.load_state_dict(weighting.state_dict())
-    torch.testing.assert_close(restored.logits, weighting.logits)
-
-
-@pytest.mark.parametrize(
-    "bad", [{"order": "both"}, {"eta": -1.0}, {"eta": float("nan")}, {"start": 1.0}]
-)
-def test_bad_options_are_named(bad):
-    with pytest.raises(UserError, match=f"^{next(iter(bad))}: "):
-        Meta(["a", "b"], **bad)

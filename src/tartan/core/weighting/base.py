@@ -1,4 +1,4 @@
-"""Defines the interface of task weightings."""
+"""The interface of task weightings."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import torch
 from torch import Tensor, nn
 
-from tartan.core.mixture import Mixed, weighted_mean
+from tartan.core.mixture import Mixed
 from tartan.core.step import Step
-from tartan.core.task_names import END_TASK
-from tartan.core.weighting.apportioned import apportioned
 
 
 @dataclass(frozen=True)
@@ -81,9 +78,7 @@ class Weighting(nn.Module, ABC):
             self._buffers.update({name: buffer[places] for name, buffer in whole.items()})
             mixed = self.mix(step)
             for name, buffer in whole.items():
-                part = self._buffers[name]
-                assert part is not None
-                buffer[places] = part
+                buffer[places] = self.get_buffer(name)
         finally:
             self.task_names = names
             self._buffers.update(whole)
@@ -98,31 +93,27 @@ class Weighting(nn.Module, ABC):
         return None
 
 
-class FixedWeighting(Weighting):
-    """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`.
+def apportioned(total: int, shares: Sequence[float]) -> list[int]:
+    """Return whole numbers that sum to `total`, in proportion to `shares`; none is 0.
 
-    In a step with only some of the tasks, the end task keeps its weight, and the others share the
-    rest in proportion to theirs; without an end task, they share everything.
+    They are found by the largest remainder (of shares that are equal to nine digits, the first is
+    preferred); a share that would get nothing then takes one from the largest.
+
+    Args:
+        total: the sum of the numbers.
+        shares: the shares, which sum to 1.
+
+    Raises:
+        ValueError: there are more shares than `total`.
     """
-
-    alpha: Tensor
-    per_task = ("alpha",)
-
-    def __init__(self, task_names: list[str], alpha: list[float]) -> None:
-        super().__init__(task_names)
-        self.register_buffer("alpha", torch.tensor(alpha))
-
-    def mix(self, step: Step) -> Mixed:
-        """Return the mean of the gradients, weighted by `alpha`."""
-        return weighted_mean(step.gradients(), self.alpha)
-
-    def mix_sampled(self, step: Step) -> Mixed:
-        """See `Weighting.mix_sampled` and the class."""
-        if step.tasks[0].name != END_TASK:
-            return super().mix_sampled(step)
-        end_task, *others = [self.task_names.index(task.name) for task in step.tasks]
-        sampled = self.alpha[others]
-        # `where` instead of `if`: a branch on a tensor would wait for the device
-        total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
-        sampled = sampled * (1 - self.alpha[end_task]) / total
-        return weighted_mean(step.gradients(), torch.cat([self.alpha[[end_task]], sampled]))
+    if len(shares) > total:
+        raise ValueError(f"{total} examples cannot be shared by {len(shares)}")
+    exact = [round(total * share, 9) for share in shares]
+    parts = [int(value) for value in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: -round(exact[i] - parts[i], 9))
+    for index in by_remainder[: total - sum(parts)]:
+        parts[index] += 1
+    while 0 in parts:
+        parts[parts.index(max(parts))] -= 1
+        parts[parts.index(0)] += 1
+    return parts

@@ -11,11 +11,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tartan.core.body_gradient import gramian, products
+from tartan.core.body import gramian, products
 from tartan.core.mixture import Mixed, weighted_sum
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs, Weighting
-from tartan.errors import UserError
 
 EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
 """How to install TorchJD and the solvers that some of its weightings need."""
@@ -37,8 +36,8 @@ class Gramian(Weighting):
             more pass for each task.
 
     Raises:
-        UserError: TorchJD, or a solver it needs, is not installed; or its class or arguments do
-            not exist, or the class is one of its aggregators.
+        ImportError: TorchJD, or a solver it needs, is not installed.
+        ValueError: the class is one of its aggregators.
     """
 
     def __init__(
@@ -52,16 +51,11 @@ class Gramian(Weighting):
         try:
             aggregation = importlib.import_module("torchjd.aggregation")
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
-            if isinstance(inner, aggregation.Aggregator):
-                raise UserError(
-                    f"torchjd={torchjd} combines gradients, and returns no weights; use "
-                    f"torchjd={torchjd}Weighting if TorchJD has it"
-                )
             inner(torch.eye(len(task_names)))  # solvers are imported on first use
         except ImportError as error:
-            raise UserError(f"{torchjd} needs {error.name}: {EXTRA}") from error
-        except (AttributeError, TypeError, ValueError) as error:
-            raise UserError(f"torchjd={torchjd}: {error}") from error
+            raise ImportError(f"{torchjd} needs {error.name}: {EXTRA}", name=error.name) from error
+        if isinstance(inner, aggregation.Aggregator):
+            raise ValueError(f"torchjd={torchjd} returns no weights; {torchjd}Weighting may")
         self._remembers = callable(getattr(inner, "reset", None))
         self.needs = Needs(
             all_gradients=True,

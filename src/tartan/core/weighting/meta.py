@@ -1,20 +1,23 @@
-"""META-TARTAN: task weights that are learned online against the end task's validation loss."""
+"""META-TARTAN: weights that are learned online against the end task's validation loss."""
 
 from __future__ import annotations
 
-from typing import Literal
+import math
+from typing import Annotated, Literal
 
 import torch
+from annotated_types import Ge, Gt, Lt
 from torch import Tensor
 
-from tartan.core.body_gradient import cosine
+from tartan.core.body import cosine
 from tartan.core.mixture import Mixed, RunningMean
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs, Weighting
-from tartan.core.weighting.end_task_share import shares_of
-from tartan.settings import NonNegative, Part, checked
+from tartan.core.weighting.fixed import shares_of
 
+Eta = Annotated[float, Ge(0)]
 Order = Literal["update_then_step", "step_then_update"]
+Start = Annotated[float, Gt(0), Lt(1)] | None
 
 
 class Meta(Weighting):
@@ -33,13 +36,12 @@ class Meta(Weighting):
     per_task = ("logits",)
     logits: Tensor
 
-    @checked
     def __init__(
         self,
         task_names: list[str],
-        eta: NonNegative = 0.05,
+        eta: Eta = 0.05,
         order: Order = "update_then_step",
-        start: Part | None = None,
+        start: Start = None,
     ) -> None:
         super().__init__(task_names)
         self.eta = eta
@@ -69,3 +71,56 @@ class Meta(Weighting):
             mean.add(g, ((new[i] if self.update_first else w[i]) - bound).exp())
         w.copy_(torch.stack(new))
         return mean.mixed(torch.stack(cosines))
+
+
+class MetaExamples(Meta):
+    """Learns task weights, and weights every example of each auxiliary batch.
+
+    It is the paper's future work. An example's weight is `softmax(z / temperature)` over the batch,
+    scaled to mean 1 over its units, where `z_j = <g_meta, g_j>` divided by the root mean square of
+    the batch's: examples whose gradient points along the meta-gradient count more, and multiplying
+    a task's loss by a constant changes nothing. The task's gradient, and so its cosine and its task
+    weight, are those of the weighted batch; its head gets the gradient of the plain one. At an
+    infinite temperature this is `Meta`.
+
+    Args:
+        task_names: the tasks, the end task first.
+        eta: see `Meta`.
+        order: see `Meta`.
+        start: see `Meta`.
+        temperature: the higher, the more equal the examples' weights.
+    """
+
+    needs = Needs(meta_gradient=True, example_weights=True)
+
+    def __init__(
+        self,
+        task_names: list[str],
+        eta: Eta = 0.05,
+        order: Order = "update_then_step",
+        start: Start = None,
+        temperature: Annotated[float, Gt(0)] = 1.0,
+    ) -> None:
+        super().__init__(task_names, eta, order, start)
+        self.temperature = temperature
+
+    def mix(self, step: Step) -> Mixed:
+        """Take `Meta`'s step on the weighted batches."""
+        return super().mix(step.weighing_examples(self.weigh_examples))
+
+    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
+        """Return weights of a batch's examples, shape `(examples,)`, whose mean over units is 1.
+
+        They are equal if all alignments are zero. An example without units (a text without a masked
+        token) gets weight 0.
+
+        Args:
+            alignments: `<g_meta, g_j>` of each example's mean loss, shape `(examples,)`.
+            units: number of units of each example, shape `(examples,)`.
+        """
+        present = units > 0
+        scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()
+        # added where it is zero only: the scale of a gradient is not known beforehand
+        standard = alignments / (scale + (scale == 0).to(scale.dtype))
+        weights = (standard / self.temperature).masked_fill(~present, -math.inf).softmax(dim=0)
+        return weights * (units.sum() / (weights * units).sum())

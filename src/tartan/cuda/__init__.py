@@ -1,1 +1,0 @@
-"""Attention within packed rows on a GPU; torch computes everything else."""

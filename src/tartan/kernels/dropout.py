@@ -1,0 +1,172 @@
+"""Dropout and attention with dropout that are fast on a CPU.
+
+Torch draws 32 bits and more for each element, which on a CPU can take a fifth of a training step,
+and has no fused attention with dropout there. For short texts, attention spends its time on matrix
+products and on reading and writing matrices of scores: here masking and dropout work in place, in
+the forward and in the backward pass.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import forward_ad
+from torch.autograd.function import once_differentiable
+from torch.nn import functional as F
+
+from tartan.core.device import is_cpu, without_autocast
+
+LEVELS = 2**16
+"""Number of values that 16 random bits take; probabilities are rounded to multiples of 1/LEVELS."""
+
+
+class FastDropout(nn.Dropout):
+    """`nn.Dropout` that on a CPU uses 16 random bits for each element, four elements a draw.
+
+    `p` is rounded to a multiple of 2^-16, and kept elements are scaled by the rounded probability,
+    so that the mean stays. On other devices this is torch's own dropout.
+    """
+
+    def forward(self, input: Tensor) -> Tensor:
+        """Return `input`, of any shape, with elements zeroed with probability `p` in training."""
+        if not self.training:
+            return input
+        if not fast_dropout_applies(input.device, self.p):
+            return F.dropout(input, self.p)
+        return input * dropout_factors(input.shape, self.p, input.dtype)
+
+
+def replace_dropout(module: nn.Module, kind: type[nn.Dropout]) -> None:
+    """Replace every `nn.Dropout` and `FastDropout` inside `module` by a `kind`, in place."""
+    for parent in list(module.modules()):
+        for name, child in parent.named_children():
+            if isinstance(child, nn.Dropout) and type(child) in (nn.Dropout, FastDropout):
+                setattr(parent, name, kind(child.p).train(child.training))
+
+
+def fast_dropout_applies(device: torch.device, p: float) -> bool:
+    """Return whether dropout of probability `p` on `device` needs `dropout_factors`.
+
+    Elsewhere torch draws, and where none or all are dropped, nothing is drawn.
+    """
+    return is_cpu(device) and round(p * LEVELS) not in (0, LEVELS)
+
+
+def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tensor:
+    """Draw factors on the CPU: 0 with probability `p`, otherwise the one that makes the mean 1."""
+    dropped, count = round(p * LEVELS), math.prod(shape)
+    draws = torch.empty((count + 3) // 4, dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(torch.int16)[:count].view(tuple(shape))
+    kept = bits.ge(dropped - LEVELS // 2)
+    return kept.to(dtype).mul_(LEVELS / (LEVELS - dropped))
+
+
+def dropout_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    allowed: Tensor | None,
+    factors: Tensor,
+    scale: float,
+) -> Tensor:
+    """Return `(factors * softmax(scale * query @ key^T)) @ value`.
+
+    Args:
+        query: `(examples, heads, positions, size)`, as are `key` and `value`.
+        allowed: True where a position may be attended to; broadcast to `(examples, heads,
+            positions, positions)`. None for everywhere.
+        factors: dropout's factor on each attention weight, `(examples, heads, positions,
+            positions)`; everything is computed in its type.
+        scale: factor on the scores.
+
+    Returns:
+        `(examples, positions, heads, size)`, contiguous, of the query's type.
+    """
+    with without_autocast(query.device):
+        bias = None
+        if allowed is not None:
+            # not -inf: padding far from a text may attend to nothing in a sliding window
+            least = torch.finfo(factors.dtype).min
+            bias = torch.zeros_like(allowed, dtype=factors.dtype).masked_fill_(~allowed, least)
+        if any(has_tangent(t) for t in (query, key, value)):
+            return _differentiable_attention(query, key, value, bias, factors, scale)
+        attended: Tensor = _InPlaceAttention.apply(query, key, value, bias, factors, scale)  # type: ignore[no-untyped-call]
+        return attended
+
+
+def has_tangent(tensor: Tensor) -> bool:
+    """Return whether a forward-mode derivative is computed through `tensor`."""
+    return forward_ad.unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
+
+
+def _differentiable_attention(
+    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, factors: Tensor, scale: float
+) -> Tensor:
+    """Compute the same by operations that torch differentiates in every mode."""
+    dtype = factors.dtype
+    scores = torch.matmul(query.to(dtype) * scale, key.to(dtype).transpose(2, 3))
+    if bias is not None:
+        scores = scores + bias
+    weights = torch.softmax(scores, dim=-1) * factors
+    return torch.matmul(weights, value.to(dtype)).to(query.dtype).transpose(1, 2).contiguous()
+
+
+class _InPlaceAttention(torch.autograd.Function):
+    @staticmethod
+    def forward(
+        ctx: Any,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        bias: Tensor | None,
+        factors: Tensor,
+        scale: float,
+    ) -> Tensor:
+        dtype, shape = factors.dtype, query.shape
+        queries, keys, values = (_by_head(t, dtype) for t in (query, key, value))
+        queries = queries * scale
+        scores = torch.bmm(queries, keys.transpose(1, 2))
+        if bias is not None:
+            scores.view(factors.shape).add_(bias)
+        weights = torch.softmax(scores, dim=-1)
+        factors = factors.flatten(0, 1)
+        dropped = torch.mul(weights, factors, out=scores)
+        ctx.save_for_backward(queries, keys, values, weights, dropped, factors)
+        ctx.scale, ctx.dtype, ctx.shape = scale, query.dtype, shape
+        return _by_position(torch.bmm(dropped, values), shape, query.dtype)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        queries, keys, values, weights, dropped, factors = ctx.saved_tensors
+        grad_output = _by_head(gradient.transpose(1, 2), weights.dtype)
+        grad_weights = torch.bmm(grad_output, values.transpose(1, 2)).mul_(factors)
+        grad_scores = torch._softmax_backward_data(grad_weights, weights, -1, weights.dtype)
+        grad_inputs = (
+            torch.bmm(grad_scores, keys).mul_(ctx.scale),
+            torch.bmm(grad_scores.transpose(1, 2), queries),
+            torch.bmm(dropped.transpose(1, 2), grad_output),
+        )
+        laid_out = (
+            _by_position(each, ctx.shape, ctx.dtype).transpose(1, 2) for each in grad_inputs
+        )
+        return *laid_out, None, None, None
+
+
+def _by_head(tensor: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return `(examples, heads, positions, size)` as `(examples * heads, positions, size)`."""
+    return tensor.to(dtype).contiguous().flatten(0, 1)
+
+
+def _by_position(tensor: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
+    """Return `(examples * heads, ...)` as contiguous `(examples, positions, heads, size)`.
+
+    Layers compute in this layout, so that the backward pass has nothing to rearrange.
+    """
+    examples, heads, positions, size = shape
+    laid_out = tensor.new_empty((examples, positions, heads, size), dtype=dtype)
+    return laid_out.copy_(tensor.view(shape).transpose(1, 2))

@@ -1,0 +1,301 @@
+"""Attention within each text of a packed row, by blocks of texts or by a GPU's kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from tartan.core.device import is_cpu
+from tartan.kernels.dropout import has_tangent
+from tartan.kernels.varlen import kernel_for, usable_kernels, within_texts
+
+WIDTH_MULTIPLE = 8
+"""Texts whose lengths round up to the same multiple of this share a block."""
+
+Attend = Callable[[Tensor, Tensor, Tensor, Tensor | None], Tensor]
+"""Attention in a block: from query, key and value, `(texts, heads, width, size)`, and a mask, True
+where a position may be attended to, to `(texts, width, heads, size)`."""
+
+
+class PackedRow:
+    """Bounds of the texts in a row, and attention that stays within them.
+
+    Only attention relates tokens to each other; the rest of a body works on the row as it is.
+
+    Args:
+        lengths: lengths of the texts, in their order in the row, each at least 1, on the host;
+            further positions of the row (padding) count as one more text [tokens].
+        on_device: the same lengths on the row's device, `(texts,)`.
+        tokens: length of the row [tokens].
+        pair_mask: True where the token of the row attends to that of the column, bool `(pairs,)`:
+            each text's matrix, flattened, one text after another. Each token attends to at least
+            one. None where all tokens of a text attend to all.
+
+    Attributes:
+        tokens: length of the row [tokens].
+        used: whether `attend` was called.
+    """
+
+    def __init__(
+        self,
+        lengths: Sequence[int],
+        on_device: Tensor,
+        tokens: int,
+        pair_mask: Tensor | None = None,
+    ) -> None:
+        beyond = tokens - sum(lengths)
+        self.tokens, self.used = tokens, False
+        self._lengths = [*lengths, beyond] if beyond else list(lengths)
+        if beyond and pair_mask is not None:
+            pair_mask = torch.cat([pair_mask, pair_mask.new_ones(beyond**2)])
+        self._on_device, self._pair_mask = on_device, pair_mask
+        self._blocks: Blocks | None = None
+        self._ends: Tensor | None = None
+
+    @property
+    def blocks(self) -> Blocks:
+        """The texts in blocks, made once for all layers."""
+        if self._blocks is None:
+            self._blocks = Blocks(self._lengths, self._on_device.device, self._pair_mask)
+        return self._blocks
+
+    @property
+    def ends(self) -> Tensor:
+        """First position of each text, then the end of the last one: int32, `(texts + 1,)`."""
+        if self._ends is None:
+            lengths = self._on_device
+            starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+            if len(self._lengths) > len(lengths):
+                starts = torch.cat([starts, starts.new_full((1,), self.tokens)])
+            self._ends = starts.to(torch.int32)
+        return self._ends
+
+    @property
+    def pairs(self) -> int:
+        """Number of pairs of positions whose scores are computed, where there is no window."""
+        if is_cpu(self._on_device.device):
+            return sum(block.texts * block.width**2 for block in self.blocks.all)
+        return sum(length**2 for length in self._lengths)
+
+    def attend(
+        self,
+        in_block: Attend,
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        *,
+        dropout: float,
+        scale: float | None,
+        window: int | None,
+    ) -> Tensor:
+        """Return the output of attention within each text, `(1, tokens, heads, size)`.
+
+        A GPU's kernel computes it, or, where none does (forward-mode derivatives, float32, masks of
+        pairs), `in_block`, block by block.
+
+        Args:
+            in_block: computes attention in a block, with `dropout` and `scale`.
+            query: `(1, heads, tokens, size)`, as are `key` and `value`.
+            dropout: dropout probability of attention's weights.
+            scale: factor of the scores; None for one over the root of `size`.
+            window: positions this far apart or farther do not attend to each other; None for no
+                window. Ignored where there is a `pair_mask`, as Transformers does [tokens].
+        """
+        self.used = True
+        by_blocks = self._pair_mask is not None or has_tangent(query)
+        usable = () if by_blocks else usable_kernels(query.device.type)
+        dtype = _attention_dtype(query)
+        kernel = kernel_for(dtype, dropout, query.shape[-1], usable)
+        if kernel is None:
+            return self.blocks.attend(in_block, query, key, value, window)
+        queries, keys, values = (t[0].transpose(0, 1).to(dtype) for t in (query, key, value))
+        return within_texts(
+            kernel, queries, keys, values, self.ends, max(self._lengths),
+            dropout=dropout, scale=scale, window=window,
+        )[None]  # fmt: skip
+
+
+def _attention_dtype(tensor: Tensor) -> torch.dtype:
+    """Return the type that torch would compute attention in; the kernels ignore autocast."""
+    kind = tensor.device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.get_autocast_dtype(kind)
+    return tensor.dtype
+
+
+@dataclass(frozen=True)
+class Block:
+    """Texts that are padded to the longest of them.
+
+    Attributes:
+        texts: number of texts.
+        width: length of the longest text [tokens].
+        token_mask: True where a position holds a token, bool `(texts, width)`; None where all do.
+        pair_mask: True where the position of the row attends to that of the column, bool `(texts,
+            width, width)`, with a True in each row; None where all attend to all.
+    """
+
+    texts: int
+    width: int
+    token_mask: Tensor | None
+    pair_mask: Tensor | None = None
+
+    def allowed(self, window: int | None, device: torch.device) -> Tensor | None:
+        """Return a mask, True where a position may be attended to; None where all may be.
+
+        It broadcasts to `(texts, 1, width, width)`. For `window` see `PackedRow.attend`.
+        """
+        if self.pair_mask is not None:
+            return self.pair_mask[:, None]
+        tokens = None if self.token_mask is None else self.token_mask[:, None, None]
+        if window is None or self.width <= window:
+            return tokens
+        positions = torch.arange(self.width, device=device)
+        near = (positions[:, None] - positions).abs() < window
+        return near[None, None] if tokens is None else tokens & near
+
+
+class Blocks:
+    """Arranges a row's tokens into blocks of texts of similar length, and back (see `PackedRow`).
+
+    Attributes:
+        all: the blocks, narrow ones first.
+    """
+
+    def __init__(
+        self, lengths: Sequence[int], device: torch.device, pair_mask: Tensor | None = None
+    ) -> None:
+        self._device = device
+        sizes = np.asarray(lengths, dtype=np.int64)
+        ends, pair_ends = np.cumsum(sizes), np.cumsum(sizes**2)
+        self._tokens = int(ends[-1])
+        self.all: list[Block] = []
+        sources, filled = [], []
+        multiples = -(-sizes // WIDTH_MULTIPLE)
+        for multiple in np.unique(multiples):
+            members = np.flatnonzero(multiples == multiple)
+            widths = sizes[members][:, None]
+            positions = np.arange(widths.max())
+            is_token = positions < widths
+            starts = (ends - sizes)[members][:, None]
+            tokens = np.minimum(positions, widths - 1)  # padding is read as the last token
+            sources.append((starts + tokens).ravel())
+            filled.append(is_token.ravel())
+            token_mask = None if is_token.all() else torch.from_numpy(is_token).to(device)
+            block_pairs = None
+            if pair_mask is not None:
+                pair_starts = (pair_ends - sizes**2)[members][:, None, None]
+                pairs = pair_starts + (tokens * widths)[:, :, None] + tokens[:, None]
+                block_pairs = pair_mask[torch.from_numpy(pairs).to(device)]
+                block_pairs &= torch.from_numpy(is_token).to(device)[:, None]
+            self.all.append(Block(len(members), int(widths.max()), token_mask, block_pairs))
+        self._sources, self._filled = np.concatenate(sources), np.concatenate(filled)
+        self._of_tokens = _Rearrangement.of(self._sources, self._filled, self._tokens, device)
+        self._of_heads: dict[int, _Rearrangement] = {}
+
+    def attend(
+        self, in_block: Attend, query: Tensor, key: Tensor, value: Tensor, window: int | None
+    ) -> Tensor:
+        """Compute attention block by block (see `PackedRow.attend`)."""
+        queries, keys, values = (self._by_block(tensor) for tensor in (query, key, value))
+        attended = [
+            in_block(q, k, v, block.allowed(window, self._device)).flatten(0, 1)
+            for q, k, v, block in zip(queries, keys, values, self.all, strict=True)
+        ]
+        in_blocks = torch.cat(attended)
+        in_row = self._of_tokens.inverse.apply(in_blocks.flatten(1))
+        return in_row.view(1, self._tokens, *in_blocks.shape[1:])
+
+    def _by_block(self, tensor: Tensor) -> list[Tensor]:
+        """Return `(1, heads, tokens, size)` as each block's `(texts, heads, width, size)`."""
+        _, heads, tokens, size = tensor.shape
+        rows = tensor[0].transpose(0, 1).reshape(tokens * heads, size)
+        if heads not in self._of_heads:
+            self._of_heads[heads] = self._of_token_heads(heads)
+        arranged = self._of_heads[heads].apply(rows)
+        parts = torch.split(arranged, [block.texts * heads * block.width for block in self.all])
+        return [
+            part.view(block.texts, heads, block.width, size)
+            for part, block in zip(parts, self.all, strict=True)
+        ]
+
+    def _of_token_heads(self, heads: int) -> _Rearrangement:
+        """Return the rearrangement of `(tokens, heads)` to blocks of `(texts, heads, width)`."""
+        sources, filled, offset = [], [], 0
+        for block in self.all:
+            positions = slice(offset, offset + block.texts * block.width)
+            offset = positions.stop
+            shape = (block.texts, 1, block.width)
+            of_block = self._sources[positions].reshape(shape) * heads + np.arange(heads)[:, None]
+            sources.append(of_block.ravel())
+            is_token = self._filled[positions].reshape(shape)
+            filled.append(np.broadcast_to(is_token, of_block.shape).ravel())
+        return _Rearrangement.of(
+            np.concatenate(sources), np.concatenate(filled), self._tokens * heads, self._device
+        )
+
+
+@dataclass(frozen=True)
+class _Rearrangement:
+    """Copies the rows of one tensor to places in another; knows its inverse.
+
+    Attributes:
+        sources: index of the row that each place takes, `(places,)`.
+        empty: indices of the places that are filled with 0 instead.
+        targets: index of the place that takes each row, `(rows,)`.
+        unplaced: indices of the rows that no place takes, which the inverse fills with 0.
+    """
+
+    sources: Tensor
+    empty: Tensor
+    targets: Tensor
+    unplaced: Tensor
+
+    @classmethod
+    def of(
+        cls, sources: np.ndarray, filled: np.ndarray, rows: int, device: torch.device
+    ) -> _Rearrangement:
+        """Return the one that takes each of `rows` to one place that is `filled`."""
+        targets = np.empty(rows, dtype=np.int64)
+        targets[sources[filled]] = np.flatnonzero(filled)
+        empty = np.flatnonzero(~filled)
+        indices = (sources, empty, targets, empty[:0])
+        return cls(*(torch.from_numpy(each).to(device) for each in indices))
+
+    @property
+    def inverse(self) -> _Rearrangement:
+        """The rearrangement of places to rows."""
+        return _Rearrangement(self.targets, self.unplaced, self.sources, self.empty)
+
+    def apply(self, rows: Tensor) -> Tensor:
+        """Return `rows`, `(rows, ...)`, at their places, `(places, ...)`."""
+        if has_tangent(rows):
+            return rows.index_select(0, self.sources).index_fill(0, self.empty, 0)
+        arranged: Tensor = _Rearrange.apply(rows, self)  # type: ignore[no-untyped-call]
+        return arranged
+
+
+class _Rearrange(torch.autograd.Function):
+    """Gathers rows in both passes: the gradient of torch's `index_select` adds rows one by one."""
+
+    @staticmethod
+    def forward(ctx: Any, rows: Tensor, rearrangement: _Rearrangement) -> Tensor:
+        ctx.rearrangement = rearrangement
+        return _gathered(rows, rearrangement.sources, rearrangement.empty)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        rearrangement: _Rearrangement = ctx.rearrangement
+        return _gathered(gradient, rearrangement.targets, rearrangement.unplaced), None
+
+
+def _gathered(rows: Tensor, sources: Tensor, empty: Tensor) -> Tensor:
+    gathered = rows.index_select(0, sources)
+    return gathered.index_fill_(0, empty, 0) if len(empty) else gathered

@@ -1,0 +1,138 @@
+"""Attention within the texts of a packed row against each text by itself."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from torch.nn import functional as F
+
+from tartan.kernels import attention as module_under_test
+from tartan.kernels.attention import attention
+from tartan.kernels.packed_row import Blocks, PackedRow
+from tests.encoders.derivatives import assert_same_derivatives
+
+HEADS, SIZE = 2, 3
+
+
+class Layer(torch.nn.Module):
+    is_causal = False
+
+
+def row_of(lengths, dtype=torch.float64):
+    """Return query, key and value of a row, as layers lay them out."""
+    torch.manual_seed(0)
+    shape = (1, sum(lengths), HEADS, SIZE)
+    return [torch.randn(shape, dtype=dtype, requires_grad=True) for _ in range(3)]
+
+
+def packed(row, lengths, pairs=None, **options):
+    query, key, value = (tensor.transpose(1, 2) for tensor in row)
+    pair_mask = None if pairs is None else torch.cat([own.flatten() for own in pairs])
+    packing = PackedRow(lengths, torch.tensor(lengths), sum(lengths), pair_mask)
+    assert not packing.used
+    found, weights = attention(Layer(), query, key, value, None, packing=packing, **options)
+    assert packing.used
+    assert weights is None
+    return found
+
+
+def one_by_one(row, lengths, window=None, pairs=None):
+    """Compute plain attention of each text, written out."""
+    found = []
+    texts = zip(*(tensor[0].split(lengths) for tensor in row), strict=True)
+    for text, (query, key, value) in enumerate(texts):
+        scores = torch.einsum("qhs,khs->hqk", query, key) / SIZE**0.5
+        places = torch.arange(len(query))
+        if window is not None:
+            scores = scores.masked_fill((places[:, None] - places).abs() >= window, -torch.inf)
+        if pairs is not None:
+            scores = scores.masked_fill(~pairs[text], -torch.inf)
+        found.append(torch.einsum("hqk,khs->qhs", F.softmax(scores, dim=-1), value))
+    return torch.cat(found)[None]
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9))
+def test_each_text_attends_to_itself_only(lengths):
+    row = row_of(lengths)
+    assert_same_derivatives(packed(row, lengths), one_by_one(row, lengths), row)
+
+
+@pytest.mark.parametrize("dropped", [False, True])
+@pytest.mark.parametrize("window", [None, 4])
+def test_each_text_attends_to_itself_only_with_dropout_and_windows(window, dropped, monkeypatch):
+    lengths = [9, 1, 3, 12, 9, 17, 16]
+    monkeypatch.setattr(
+        module_under_test, "dropout_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
+    )
+    row = row_of(lengths)
+    found = packed(row, lengths, dropout=0.5 if dropped else 0.0, sliding_window=window)
+    assert_same_derivatives(found, one_by_one(row, lengths, window), row)
+
+
+@settings(max_examples=25)
+@given(st.lists(st.integers(1, 20), min_size=1, max_size=9), st.integers(0, 99), st.booleans())
+def test_tokens_attend_as_the_mask_of_pairs_says(lengths, seed, dropped):
+    draws = torch.Generator().manual_seed(seed)
+    pairs = [torch.rand((n, n), generator=draws) < 0.5 for n in lengths]
+    for own in pairs:  # at least one each, and not the same in all texts
+        own[torch.arange(len(own)), torch.randperm(len(own), generator=draws)] = True
+    row = row_of(lengths)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(
+            module_under_test,
+            "dropout_factors",
+            lambda shape, p, dtype: torch.ones(shape).to(dtype),
+        )
+        found = packed(row, lengths, pairs, dropout=0.5 if dropped else 0.0)
+    assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
+
+
+def test_a_window_is_ignored_where_a_mask_of_pairs_is_given():
+    lengths = [12, 3, 9]
+    pairs = [torch.ones(n, n, dtype=torch.bool).tril() for n in lengths]
+    row = row_of(lengths)
+    found = packed(row, lengths, pairs, sliding_window=4)
+    assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
+
+
+def test_forward_derivatives_are_those_of_each_text():
+    lengths = [5, 1, 11, 4]
+    row = [tensor.detach() for tensor in row_of(lengths)]
+    along = [torch.randn_like(tensor) for tensor in row]
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        found = torch.func.jvp(lambda *own: packed(own, lengths), tuple(row), tuple(along))[1]
+    expected = torch.func.jvp(lambda *own: one_by_one(own, lengths), tuple(row), tuple(along))[1]
+    assert torch.allclose(found, expected, rtol=1e-10, atol=1e-12)
+
+
+def test_weights_are_dropped_by_the_seed():
+    lengths = [30, 31, 8, 2]
+    row = row_of(lengths)
+    torch.manual_seed(0)
+    first = packed(row, lengths, dropout=0.25)
+    torch.manual_seed(0)
+    assert torch.equal(packed(row, lengths, dropout=0.25), first)
+    assert not torch.equal(packed(row, lengths, dropout=0.25), first)
+    mean = torch.stack([packed(row, lengths, dropout=0.25).detach() for _ in range(800)]).mean(0)
+    assert torch.allclose(mean, one_by_one(row, lengths), atol=0.15)
+
+
+def test_texts_share_a_block_where_each_gets_at_most_seven_positions_of_padding():
+    blocks = Blocks([16, 3, 9, 8, 1, 16], torch.device("cpu")).all
+    assert [(block.texts, block.width) for block in blocks] == [(3, 8), (3, 16)]
+    assert blocks[0].token_mask.sum(dim=1).tolist() == [3, 8, 1]
+    assert Blocks([7, 7], torch.device("cpu")).all[0].token_mask is None
+
+
+def test_half_precision_is_as_exact_as_in_a_padded_batch():
+    lengths = [9, 12, 3]
+    row = row_of(lengths, torch.bfloat16)
+    found = packed(row, lengths)
+    assert found.dtype == torch.bfloat16
+    exact = one_by_one([tensor.double() for tensor in row], lengths)
+    assert float((found - exact).abs().max() / exact.abs().max()) < 2**-7
+    found.sum().backward()
+    assert all(tensor.grad.dtype == torch.bfloat16 for tensor in row)

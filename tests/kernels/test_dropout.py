@@ -1,0 +1,92 @@
+"""Fast dropout: how often it drops, and how it scales what it keeps."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+
+from tartan.kernels.dropout import LEVELS, FastDropout, replace_dropout
+
+
+@pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])
+def test_it_drops_with_its_probability_and_keeps_the_mean(p):
+    torch.manual_seed(0)
+    count = 4_000_000
+    out = FastDropout(p)(torch.ones(count, dtype=torch.float64))
+    dropped = float((out == 0).double().mean())
+    sigma = (p * (1 - p) / count) ** 0.5
+    assert abs(dropped - p) < 5 * sigma + 0.5 / LEVELS
+    kept = out[out != 0]
+    assert torch.equal(kept, torch.full_like(kept, 1 / (1 - round(p * LEVELS) / LEVELS)))
+
+
+@pytest.mark.parametrize("lag", [1, 2, 3, 4, 5])
+def test_neighbours_are_dropped_independently(lag):
+    """Four elements share a draw of 64 bits: their masks must not be correlated."""
+    torch.manual_seed(1)
+    mask = (FastDropout(0.3)(torch.ones(2_000_000)) == 0).double()
+    mask -= mask.mean()
+    correlation = (mask[lag:] * mask[:-lag]).mean() / mask.square().mean()
+    assert abs(float(correlation)) < 5 / 2_000_000**0.5
+
+
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (5, 7), (2, 3, 4)])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_shape_and_type_stay(shape, dtype):
+    out = FastDropout(0.5)(torch.ones(shape, dtype=dtype))
+    assert out.shape == shape
+    assert out.dtype == dtype
+
+
+def test_the_gradient_is_the_mask():
+    torch.manual_seed(0)
+    values = torch.randn(1000, requires_grad=True)
+    out = FastDropout(0.25)(values)
+    out.sum().backward()
+    assert torch.allclose(values.grad * values, out)
+
+
+def test_the_seed_decides():
+    outs = []
+    for seed in (0, 0, 1):
+        torch.manual_seed(seed)
+        outs.append(FastDropout(0.5)(torch.ones(1000)))
+    assert torch.equal(outs[0], outs[1])
+    assert not torch.equal(outs[0], outs[2])
+
+
+@pytest.mark.parametrize("module", [FastDropout(0.5).eval(), FastDropout(0.0)])
+def test_nothing_is_dropped_in_evaluation_and_at_probability_zero(module):
+    values = torch.randn(100)
+    assert torch.equal(module(values), values)
+
+
+def test_everything_can_be_dropped():
+    assert not FastDropout(1.0)(torch.ones(10)).any()
+
+
+def test_forward_mode_derivatives_are_the_factors():
+    torch.manual_seed(0)
+    values = torch.randn(50, dtype=torch.float64)
+
+    def dropped(x):
+        torch.manual_seed(0)
+        return FastDropout(0.5)(x)
+
+    out, tangent = torch.func.jvp(dropped, (values,), (torch.ones_like(values),))
+    assert torch.allclose(tangent * values, out)
+
+
+def test_every_dropout_is_replaced_and_nothing_else_changes():
+    class Own(nn.Dropout):
+        pass
+
+    network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3), nn.Sequential(nn.Dropout(0.1), Own()))
+    network[2].eval()
+    keys = list(network.state_dict())
+    replace_dropout(network, FastDropout)
+    replaced = [m for m in network.modules() if isinstance(m, FastDropout)]
+    assert [(m.p, m.training) for m in replaced] == [(0.3, True), (0.1, False)]
+    assert type(network[2][1]) is Own
+    assert list(network.state_dict()) == keys

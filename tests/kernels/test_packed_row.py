@@ -1,0 +1,212 @@
+"""Packed rows through the kernels for a GPU: torch's own on `meta`, a stand-in where they compute.
+
+Here "a GPU" is the CPU, or `meta`, which the code is told is none.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import pytest
+import torch
+
+from tartan.encoders import text_encoder
+from tartan.encoders.text_encoder import attention_dropout_of, packs_texts
+from tartan.kernels import packed_row, varlen
+from tartan.kernels.attention import attention
+from tartan.kernels.packed_row import PackedRow
+from tartan.kernels.packing import packed_states
+from tartan.objectives.layout import Layout
+from tests.encoders.bodies import KINDS, OWN_ATTENTION
+from tests.kernels.stand_in import VarlenAttn
+from tests.kernels.test_packing import encoder_of, rows_of, states_of
+
+PACKED = sorted(KINDS.keys() - OWN_ATTENTION)
+META = torch.device("meta")
+
+
+class Layer(torch.nn.Module):
+    is_causal = False
+
+
+@pytest.fixture
+def varlen_attn(monkeypatch):
+    """The CPU as a GPU with `varlen_attn`, which takes float64 too."""
+    stand_in = VarlenAttn()
+    monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ("varlen_attn",))
+    monkeypatch.setattr(varlen, "_varlen_attn", lambda: stand_in)
+    monkeypatch.setattr(varlen, "TYPES", (*varlen.TYPES, torch.float64))
+    return stand_in
+
+
+def row_of(lengths, dtype=torch.float64):
+    torch.manual_seed(0)
+    return [torch.randn(1, 2, sum(lengths), 8, dtype=dtype) for _ in range(3)]
+
+
+@pytest.mark.parametrize(("tokens", "lengths"), [(32, [3, 17, 1, 11]), (21, [3, 17, 1])])
+def test_ends_are_those_of_the_texts_and_of_what_is_beyond_them(tokens, lengths):
+    row = PackedRow([3, 17, 1], torch.tensor([3, 17, 1]), tokens)
+    assert row.ends.tolist() == [0, *np.cumsum(lengths)]
+    assert row.ends.dtype == torch.int32
+    assert row.tokens == tokens
+    on_gpu = PackedRow([3, 17, 1], torch.empty(3, device="meta"), tokens)
+    assert on_gpu.pairs == sum(n * n for n in lengths)
+
+
+@pytest.mark.parametrize("kind", PACKED)
+def test_states_and_gradients_are_those_with_padding(kind, varlen_attn):
+    encoder = encoder_of(kind)
+    assert encoder.supports_packing
+    encoder.body.double().eval()  # no dropout
+    rows, results = rows_of(encoder, pairs=False), []
+    for packed in (True, False):
+        varlen_attn.calls.clear()
+        states = states_of(encoder, rows, packed)
+        assert len(varlen_attn.calls) == (2 if packed else 0)  # one a layer
+        torch.manual_seed(0)
+        loss = (states * torch.randn_like(states)).sum() / len(states)
+        parameters = list(encoder.body.parameters())
+        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
+        results.append((states, gradients))
+    (ours, own), (theirs, others) = results
+    assert ours.dtype == torch.float64
+    assert float((ours - theirs).abs().max()) < 1e-6
+    for found, expected in zip(own, others, strict=True):
+        assert (found is None) == (expected is None)
+        if found is not None:
+            assert float((found - expected).abs().max()) < 1e-6
+
+
+def test_a_window_is_half_of_it_without_the_token_itself(varlen_attn):
+    sizes = {"local_attention": 8, "global_attn_every_n_layers": 2}
+    encoder = encoder_of("modernbert", **sizes)
+    assert encoder.supports_packing
+    encoder.body.double().eval()
+    rows = rows_of(encoder, pairs=False)
+    varlen_attn.calls.clear()
+    ours, theirs = (states_of(encoder, rows, packed) for packed in (True, False))
+    windows = [given["window_size"] for given in varlen_attn.calls]
+    assert sorted(windows) == [(-1, -1), (4, 4)]
+    assert float((ours - theirs).abs().max()) < 1e-6
+
+
+# X-MOD itself reads back which language each text has
+@pytest.mark.parametrize("kind", sorted(set(PACKED) - {"xmod"}))
+def test_torchs_own_kernel_takes_a_row_and_reads_nothing_back(kind, monkeypatch):
+    monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ("varlen_attn",))
+    encoder = encoder_of(kind)
+    rows = rows_of(encoder, pairs=False)
+    assert encoder.supports_packing
+    (part,) = Layout.of(encoder, 99, True).parts(rows, [np.array(r["input_ids"]) for r in rows])
+    inputs = {n: v.to(META) if isinstance(v, torch.Tensor) else v for n, v in part.inputs.items()}
+    body = encoder.body.to(META, torch.bfloat16).eval()
+    states = packed_states(body, inputs)
+    assert states.shape == (*inputs["input_ids"].shape, 32)
+    states.sum().backward()
+    queries = [p for n, p in body.named_parameters() if n.endswith("weight") and p.ndim == 2]
+    assert any(p.grad is not None and p.grad.device == META for p in queries)
+
+
+def test_in_autocast_kernels_get_its_type(varlen_attn):
+    query, key, value = row_of([5, 3], torch.float32)
+    row = PackedRow([5, 3], torch.tensor([5, 3]), 8)
+    with torch.autocast("cpu", torch.bfloat16):
+        found, _ = attention(Layer(), query, key, value.bfloat16(), None, packing=row)
+    assert row.used
+    assert {varlen_attn.calls[0][n].dtype for n in ("query", "key", "value")} == {torch.bfloat16}
+    assert found.dtype == torch.bfloat16
+    assert found.shape == (1, 8, 2, 8)
+
+
+@pytest.mark.parametrize(("dtype", "dropout"), [(torch.float32, 0.0), (torch.float64, 0.5)])
+def test_what_there_is_no_kernel_for_is_computed_by_blocks(
+    varlen_attn, dtype, dropout, monkeypatch
+):
+    lengths = [5, 3, 12]
+    rows = row_of(lengths, dtype)
+    row = PackedRow(lengths, torch.tensor(lengths), 20)
+    torch.manual_seed(0)
+    found, _ = attention(Layer(), *rows, None, packing=row, dropout=dropout)
+    assert (row.used, varlen_attn.calls) == (True, [])
+    torch.manual_seed(0)
+    monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ())
+    torch.manual_seed(0)
+    expected, _ = attention(Layer(), *rows, None, packing=row, dropout=dropout)
+    assert torch.equal(found, expected)
+
+
+def test_forward_derivatives_are_taken_through_blocks(varlen_attn):
+    lengths = [5, 3, 12]
+    rows = tuple(row_of(lengths))
+
+    def attended(*row):
+        packing = PackedRow(lengths, torch.tensor(lengths), 20)
+        return attention(Layer(), *row, None, packing=packing)[0]
+
+    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
+        assert torch.func.jvp(attended, rows, rows)[1].isfinite().all()
+    assert varlen_attn.calls == []
+
+
+class TestTheChoiceForARun:
+    """What texts are packed on a GPU, decided before the first batch."""
+
+    @pytest.fixture
+    def gpu(self, monkeypatch):
+        def call(*usable):
+            monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+            monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+            monkeypatch.setattr(text_encoder, "usable_kernels", lambda: usable)
+
+        return call
+
+    @pytest.mark.parametrize(
+        ("usable", "dropout", "precision", "expected"),
+        [
+            (["varlen_attn"], 0.1, "bf16-mixed", (False, True)),
+            (["varlen_attn"], 0.0, "bf16-mixed", (True, True)),
+            (["flash_attn"], 0.1, "bf16-mixed", (True, True)),
+            (["varlen_attn", "flash_attn"], 0.1, "bf16-mixed", (True, True)),
+            (["varlen_attn", "flash_attn"], 0.0, "32-true", (False, False)),
+            ([], 0.0, "bf16-mixed", (False, False)),
+        ],
+    )
+    def test_it_is_one_of_kernels_dropout_and_precision(
+        self, usable, dropout, precision, expected, gpu, caplog
+    ):
+        gpu(*usable)
+        encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
+        with caplog.at_level(logging.INFO, "tartan.encoders.text_encoder"):
+            for _ in range(3):
+                found = tuple(
+                    packs_texts(encoder, "auto", precision, trains=trains)
+                    for trains in (True, False)
+                )
+                assert found == expected
+        said = [r.getMessage() for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
+        assert len(said) == expected.count(False)
+        assert all("pads texts on the GPU" in line and precision in line for line in said)
+
+    def test_a_body_that_reads_no_rows_is_padded(self, gpu):
+        gpu("varlen_attn", "flash_attn")
+        assert not packs_texts(encoder_of("mpnet"), "gpu", "bf16-mixed", trains=False)
+
+    def test_other_accelerators_and_other_inputs_are_as_they_were(self, gpu, monkeypatch):
+        gpu("varlen_attn", "flash_attn")
+        encoder = encoder_of("bert")
+        assert packs_texts(encoder, "cpu", "32-true", trains=True)
+        assert not packs_texts(object(), "gpu", "bf16-mixed", trains=True)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+        assert not packs_texts(encoder, "mps", "bf16-mixed", trains=True)
+
+    @pytest.mark.parametrize("kind", PACKED)
+    def test_the_dropout_that_is_looked_at_is_attentions(self, kind):
+        body = encoder_of(kind).body
+        entry = (
+            "attention_dropout" if kind in ("distilbert", "modernbert")
+            else "attention_probs_dropout_prob"
+        )  # fmt: skip
+        setattr(body.config, entry, 0.375)
+        assert attention_dropout_of(body.config) == 0.375

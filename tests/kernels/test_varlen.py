@@ -1,0 +1,120 @@
+"""Which kernel attends within packed rows, of those that there are."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+import torch
+
+from tartan.kernels import varlen as kernels
+from tartan.kernels.varlen import kernel_for, usable_kernels, within_texts
+
+BOTH = ("varlen_attn", "flash_attn")
+
+
+@pytest.fixture(autouse=True)
+def _looked_up_anew():
+    functions = (usable_kernels, kernels._varlen_attn, kernels._flash_attn)
+    for function in functions:
+        function.cache_clear()
+    yield
+    for function in functions:
+        function.cache_clear()
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A machine with such a GPU, as far as torch tells."""
+
+    def call(capability=(9, 0), cuda="13.0"):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+        monkeypatch.setattr(torch.version, "cuda", cuda)
+
+    return call
+
+
+@pytest.fixture
+def flash_attn(monkeypatch):
+    """The package flash-attn, whose kernel notes how it is called."""
+    calls = []
+
+    def flash_attn_varlen_func(  # the signature of flash-attn 2.8
+        q, k, v, cu_seqlens_q, cu_seqlens_k, max_seqlen_q, max_seqlen_k, dropout_p=0.0,
+        softmax_scale=None, causal=False, window_size=(-1, -1), softcap=0.0, alibi_slopes=None,
+        deterministic=False, return_attn_probs=False, block_table=None,
+    ):  # fmt: skip
+        calls.append((dropout_p, softmax_scale, causal, window_size, deterministic))
+        return q
+
+    module = ModuleType("flash_attn")
+    module.flash_attn_varlen_func = flash_attn_varlen_func
+    monkeypatch.setitem(sys.modules, "flash_attn", module)
+    return calls
+
+
+@pytest.mark.parametrize(
+    ("dtype", "dropout", "size", "usable", "expected"),
+    [
+        (torch.bfloat16, 0.0, 64, BOTH, "varlen_attn"),
+        (torch.float16, 0.0, 64, BOTH, "varlen_attn"),
+        (torch.bfloat16, 0.1, 64, BOTH, "flash_attn"),
+        (torch.bfloat16, 0.1, 64, BOTH[:1], None),
+        (torch.bfloat16, 0.0, 64, BOTH[1:], "flash_attn"),
+        (torch.bfloat16, 0.0, 256, BOTH, "varlen_attn"),
+        (torch.bfloat16, 0.0, 264, BOTH, None),
+        (torch.bfloat16, 0.0, 20, BOTH, None),
+        (torch.float32, 0.0, 64, BOTH, None),
+        (torch.float64, 0.1, 64, BOTH, None),
+        (torch.bfloat16, 0.0, 64, (), None),
+    ],
+)
+def test_the_choice_is_one_of_what_is_there_and_asked_for(dtype, dropout, size, usable, expected):
+    assert kernel_for(dtype, dropout, size, usable) == expected
+
+
+def test_a_machine_without_a_gpu_has_none(flash_attn, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert usable_kernels() == ()
+
+
+def test_those_of_an_ampere_and_later_are_what_is_installed(gpu, flash_attn):
+    gpu((8, 0))
+    assert usable_kernels() == BOTH
+
+
+@pytest.mark.parametrize(("capability", "cuda"), [((7, 5), "13.0"), ((9, 0), None)])
+def test_older_gpus_and_those_of_others_have_none(gpu, flash_attn, capability, cuda):
+    gpu(capability, cuda)
+    assert usable_kernels() == ()
+
+
+def test_a_package_that_cannot_be_imported_is_not_there(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    assert usable_kernels() == ("varlen_attn",)
+
+
+def test_a_torch_without_the_kernel_or_its_window_has_it_not(gpu, monkeypatch):
+    gpu()
+    monkeypatch.setitem(sys.modules, "flash_attn", None)
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", None)  # before torch 2.10
+    assert usable_kernels() == ()
+    for function in (usable_kernels, kernels._varlen_attn):
+        function.cache_clear()
+    older = ModuleType("torch.nn.attention.varlen")
+    older.varlen_attn = lambda query, key, value, cu_seq_q, cu_seq_k, max_q, max_k: query
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
+    assert usable_kernels() == ()
+
+
+def test_flash_attention_is_given_dropout_and_adds_up_in_order(flash_attn):
+    row = torch.zeros(5, 2, 8)
+    ends = torch.tensor([0, 2, 5], dtype=torch.int32)
+    found = within_texts(
+        "flash_attn", row, row, row, ends, 3, dropout=0.1, scale=0.5, window=4
+    )  # fmt: skip
+    assert found is row
+    assert flash_attn == [(0.1, 0.5, False, (3, 3), True)]
