@@ -16,7 +16,7 @@ from benchmarks.case import BuiltCase, Case, build_case
 from benchmarks.manual_step import ManualStep
 from benchmarks.measure import Ratio, ratio, time_interleaved
 from benchmarks.row import Row
-from tartan.encoders.masked_lm_head import MaskedLMHead
+from tartan.encoders.heads import MaskedLMHead
 from tartan.kernels.dropout import replace_dropout
 from tartan.kernels.packed_row import PackedRow
 from tartan.methods.measuring import now

@@ -14,7 +14,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from studies.baseline import entries_of, texts_of
 from studies.part import SETFIT, Cell
 from studies.row import Row
-from tartan.encoders.packaged import PackagedEncoder
+from tartan.encoders.pretrained import PackagedEncoder
 from tartan.errors import UserError
 from tartan.settings import build
 

@@ -161,7 +161,7 @@ def test_methods_on_docstrings_see_as_many_labelled_examples(ending):
 def test_the_quickstart_needs_no_network():
     config = config_of(["+experiment=quickstart"])
     assert config.task.name == "docstrings"
-    assert config.encoder._target_ == "tartan.encoders.packaged.PackagedEncoder"
+    assert config.encoder._target_ == "tartan.encoders.pretrained.PackagedEncoder"
     assert config.method.name == "meta_tartan"
 
 

@@ -31,7 +31,7 @@ from tartan.data.columns import write_trained_columns
 from tartan.data.corpus import load_corpus
 from tartan.data.corpus_folder import read_corpus_folder
 from tartan.data.table.open import open_table
-from tartan.encoders.text_encoder import PretrainedEncoder
+from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.files import note_checksum, write_durably

@@ -11,7 +11,7 @@ import torch
 from transformers import AutoModelForMaskedLM
 
 from tartan.data import text_auxiliary
-from tartan.encoders.text_encoder import load_folder
+from tartan.encoders.pretrained import load_folder
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import run_experiment
@@ -171,7 +171,7 @@ def test_a_task_trains_on_from_it_with_its_masked_lm_head(
     if method == "mt_tartan":  # the same text as it was adapted to
         # dropout is on while training, and off where the perplexity is measured
         assert losses["adapted"] < result["dev"]["whole"]["metrics"]["loss"] + 1
-    head = load_folder(folder / "encoder", "adapted", {}).mlm_head
+    head = load_folder(folder / "encoder", "adapted").mlm_head
     assert head is not None
     assert float(head.bias.detach().abs().max()) > 0
 

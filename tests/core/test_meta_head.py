@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.heads import ClassifierHead
 from tartan.objectives.classification import Classification
 from tests.conftest import DEVICE
 

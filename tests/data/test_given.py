@@ -13,11 +13,6 @@ from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import (
     BertConfig,
     BertModel,
-    EsmTokenizer,
-    FNetConfig,
-    FNetModel,
-    RobertaConfig,
-    RobertaModel,
 )
 
 from tartan.data.given import auxiliary_of, encoder_of, table_of
@@ -272,11 +267,6 @@ def test_warnings_name_the_arguments_of_a_program(cache_dir, caplog):
 TOKENS = len(letter_pair_tokenizer())
 
 
-def roberta(**options):
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
-    return RobertaModel(RobertaConfig(**sizes, intermediate_size=16, vocab_size=TOKENS, **options))
-
-
 def bert(**options):
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     words = {"vocab_size": len(letter_pair_tokenizer()), "intermediate_size": 16}
@@ -286,30 +276,6 @@ def bert(**options):
 @pytest.mark.parametrize(
     ("encoder", "message"),
     [
-        (
-            (bert().to(torch.bfloat16), letter_pair_tokenizer()),
-            r"of type torch.bfloat16, .*\.float",
-        ),
-        ((bert().double(), letter_pair_tokenizer()), r"of type torch.float64, .*model\.float\(\)"),
-        (
-            (bert(vocab_size=20), letter_pair_tokenizer()),
-            "its body embeddings for 20; give this model's tok",
-        ),
-        (
-            (roberta(pad_token_id=1), letter_pair_tokenizer()),
-            "has pad_token_id=1, its tokenizer 0, and its positions are counted from there",
-        ),
-        (
-            (roberta(pad_token_id=None), letter_pair_tokenizer()),
-            "has pad_token_id=None, its tokenizer 0",
-        ),
-        (
-            (
-                FNetModel(FNetConfig(hidden_size=16, num_hidden_layers=1, vocab_size=TOKENS)),
-                letter_pair_tokenizer(),
-            ),
-            r"\(fnet\) reads padding, so that its states depend on the other texts",
-        ),
         ((bert(), "bert-base-uncased"), "the second is a str; give the tokenizer itself"),
         ((bert(),), r"^encoder is a tuple of 1; give encoder=\(model, tokenizer\)"),
         (torch.nn.Linear(2, 2), r"must be \(model, tokenizer\) of Transformers, got Linear"),
@@ -318,13 +284,6 @@ def bert(**options):
 def test_an_encoder_that_cannot_be_trained_is_one_line(encoder, message):
     with pytest.raises(UserError, match=message):
         encoder_of(encoder)
-
-
-def test_a_tokenizer_that_is_not_a_fast_one_is_one_line(tmp_path):
-    (tmp_path / "vocab.txt").write_text("<cls>\n<pad>\n<eos>\n<unk>\nA\nB\n<mask>\n")
-    slow = EsmTokenizer(str(tmp_path / "vocab.txt"))
-    with pytest.raises(UserError, match="EsmTokenizer is not one of the fast tokenizers"):
-        encoder_of((bert(), slow))
 
 
 def test_rows_of_token_ids_are_one_line(cache_dir):

@@ -9,7 +9,7 @@ import json
 import numpy as np
 import pytest
 
-from tartan.encoders.masked_lm_head import ROW_MULTIPLE
+from tartan.encoders.heads import ROW_MULTIPLE
 from tests.in_process import recorded_run, toy
 
 

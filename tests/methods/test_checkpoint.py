@@ -263,7 +263,7 @@ def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_di
 @pytest.mark.parametrize(
     "target",
     ["os.system", "builtins.eval", "torch.nn.Linear", "transformers.AutoModel.from_pretrained",
-     "tartan.encoders.hub.local_or_cached", "tartan.core.weighting.meta.Nothing", "", "Meta"],
+     "tartan.encoders.base.frozen", "tartan.core.weighting.meta.Nothing", "", "Meta"],
 )  # fmt: skip
 def test_a_checkpoint_names_no_other_classes_than_it_may(target):
     with pytest.raises(UserError, match=r"weighting: .*not a class that can stand here"):
@@ -295,7 +295,7 @@ def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir)
         with pytest.raises(UserError):
             encoder_from_description(changed)
     assert encoder_from_description(description).name == "tiny"
-    for kind in ("os.system", "tartan.encoders.hub.local_or_cached", "tartan.none.None", ""):
+    for kind in ("os.system", "tartan.encoders.pretrained.local_or_cached", "tartan.none.None", ""):
         with pytest.raises(UserError, match=r"pass it: load_from_checkpoint\(PATH, encoder=...\)"):
             encoder_from_description(description | {"kind": kind})
 

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from tartan.encoders.masked_lm_head import MaskedLMHead
+from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.tiny import TinyEncoder
 from tartan.kernels.packed_row import PackedRow
 from tartan.kernels.packing import packed_states

@@ -12,7 +12,7 @@ from huggingface_hub import ModelCard
 from omegaconf import OmegaConf
 from transformers import BertConfig, BertModel
 
-from tartan.encoders.text_encoder import load_folder
+from tartan.encoders.pretrained import load_folder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.model_card.card import write_card
 from tartan.model_card.licence import UNKNOWN, encoder_licence
@@ -275,7 +275,7 @@ def test_the_encoders_licence_is_its_readmes(readme, licence, tmp_path):
     tokenizer.save_pretrained(tmp_path)
     if readme is not None:
         (tmp_path / "README.md").write_text(readme)
-    assert encoder_licence(load_folder(tmp_path, "own", {})) == licence
+    assert encoder_licence(load_folder(tmp_path, "own")) == licence
 
 
 def test_an_encoder_from_nowhere_states_no_licence():

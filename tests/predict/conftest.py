@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import torch
 
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.export import save_classifier
+from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.tiny import TinyEncoder
-from tartan.encoders.transformers_classifier import save_classifier
 from tartan.predict.predict import Predicted, Settings, predict_file
 
 LABELS = ("no", "räv", 'a "b", c')

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.export import save_classifier
+from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.tiny import letter_pair_tokenizer
-from tartan.encoders.transformers_classifier import save_classifier
 from tests.encoders.bodies import KINDS, random_body
 from tests.predict.conftest import LABELS, TEXTS
 

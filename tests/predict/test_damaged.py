@@ -10,11 +10,11 @@ import torch
 from safetensors.torch import load_file, save_file
 from transformers import BertConfig, BertModel
 
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.export import HEAD, LABELS
+from tartan.encoders.heads import ClassifierHead
+from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.saved_classifier import load_classifier
-from tartan.encoders.text_encoder import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
-from tartan.encoders.transformers_classifier import HEAD, LABELS
 from tartan.errors import UserError
 
 

@@ -24,11 +24,10 @@ from tartan.data.table.open import open_table
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import Encoder, EncoderSource
-from tartan.encoders.masked_lm_head import split_masked_lm
-from tartan.encoders.packaged import PackagedEncoder
-from tartan.encoders.text_encoder import PretrainedEncoder, TextEncoder
+from tartan.encoders.heads import split_masked_lm
+from tartan.encoders.pretrained import PackagedEncoder, PretrainedEncoder, load_encoder
+from tartan.encoders.text_encoder import TextEncoder, check_body
 from tartan.encoders.tiny import TinyEncoder
-from tartan.encoders.usable import check_body, load_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Size

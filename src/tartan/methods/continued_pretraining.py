@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tartan.core.task import MicroBatch
-from tartan.encoders.masked_lm_folder import save_masked_lm
+from tartan.encoders.export import save_masked_lm
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY, Monitor

@@ -13,8 +13,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.encoders.base import Encoder
+from tartan.encoders.export import HEAD
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.encoders.transformers_classifier import HEAD
 from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
 from tartan.files import code_block, escape_markdown, map_texts, shell_command, without_home
 from tartan.model_card.licence import UNKNOWN, encoder_licence

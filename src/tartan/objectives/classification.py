@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tartan.core.task import Batch
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import Row, TextClassifier
 from tartan.objectives.class_weights import ClassWeights

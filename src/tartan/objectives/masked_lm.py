@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch
-from tartan.encoders.masked_lm_head import MaskedLMHead
+from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import AtPositions, Collate, Row
 from tartan.objectives.corruption import Corruption, Rng, Vocabulary

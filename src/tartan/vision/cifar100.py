@@ -45,7 +45,7 @@ class Cifar100Task(ImageSource):
             train, test = self._rows("train"), self._rows("test")
             names = list(train.features[self.label_column].names)
             return self._arrays(train), self._arrays(test), names
-        except (KeyError, AttributeError) as error:
+        except (KeyError, AttributeError, ValueError) as error:
             raise UserError(
                 f"{self.name} has no column {self.image_column!r} of images and "
                 f"{self.label_column!r} of named classes; use the Parquet files of {self.hub}"

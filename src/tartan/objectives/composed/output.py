@@ -11,7 +11,7 @@ import numpy as np
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import Row
 from tartan.objectives.composed.representation import no_positions

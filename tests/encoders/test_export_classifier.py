@@ -6,18 +6,16 @@ import json
 
 import pytest
 import torch
-from safetensors.torch import load_file
 from transformers import (
-    AutoModel,
     AutoModelForSequenceClassification,
     AutoTokenizer,
     pipeline,
 )
 
-from tartan.encoders.classifier_head import ClassifierHead
+from tartan.encoders.export import save_classifier, uses_token_types
+from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
-from tartan.encoders.transformers_classifier import save_classifier, uses_token_types
 from tests.encoders.bodies import KINDS, random_body
 from tests.in_process import RecordedRun, recorded_run, toy
 
@@ -83,23 +81,6 @@ def test_transformers_own_class_gives_the_same_logits(runs, kind):
     assert expected.std() > 1e-3
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-def test_the_labels_are_in_the_config(runs, kind):
-    folder = runs(kind).folder / "classifier"
-    config = AutoModelForSequenceClassification.from_pretrained(folder).config
-    assert config.id2label == {0: "A", 1: "R", 2: "S"}
-    assert config.label2id == {"A": 0, "R": 1, "S": 2}
-    assert config.num_labels == 3
-
-
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert"])
-def test_labels_and_tokenizer_are_saved_beside_the_model(runs, kind):
-    folder = runs(kind).folder / "classifier"
-    assert json.loads((folder / "labels.json").read_text()) == ["A", "R", "S"]
-    ours = letter_pair_tokenizer()(TEXTS)["input_ids"]
-    assert AutoTokenizer.from_pretrained(folder)(TEXTS)["input_ids"] == ours
-
-
 @torch.no_grad()
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
 def test_a_pipeline_truncates_as_training_did(runs, kind):
@@ -149,33 +130,6 @@ def test_a_pair_is_read_as_the_body_was_trained(tmp_path):
     expected = head(body(**encoded).last_hidden_state[:, 0])[0]
     logits = [score for _, score in sorted((one["label"], one["score"]) for one in found)]
     torch.testing.assert_close(torch.tensor(logits), expected, rtol=0, atol=1e-5)
-
-
-def test_the_tokenizer_of_training_is_not_changed(tmp_path):
-    body, tokenizer = random_body("bert"), letter_pair_tokenizer()
-    before = tokenizer.model_max_length, tokenizer.model_input_names
-    save_classifier(body, tokenizer, ClassifierHead(32, 3, 0.1), ["A", "B", "C"], tmp_path, 32)
-    assert (tokenizer.model_max_length, tokenizer.model_input_names) == before
-
-
-def test_a_whole_classifier_has_no_separate_head(runs):
-    for kind in ("bert", "roberta", "distilbert"):
-        assert not (runs(kind).folder / "classifier" / "classifier_head.safetensors").exists()
-
-
-@torch.no_grad()
-def test_where_the_heads_differ_body_and_head_are_saved_apart(runs):
-    run = runs("modernbert")
-    folder = run.folder / "classifier"
-    body, head = (
-        AutoModel.from_pretrained(folder),
-        load_file(folder / "classifier_head.safetensors"),
-    )
-    encoded = encoded_by(folder)
-    first = body(**inputs_of(encoded)).last_hidden_state[:, 0]
-    hidden = torch.tanh(first @ head["dense.weight"].T + head["dense.bias"])
-    logits = hidden @ head["out.weight"].T + head["out.bias"]
-    torch.testing.assert_close(logits, our_logits(run, encoded), rtol=0, atol=1e-5)
 
 
 def test_a_classifier_that_is_saved_apart_is_logged(saved, data_dir, cache_dir, tmp_path, caplog):

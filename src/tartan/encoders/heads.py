@@ -1,4 +1,4 @@
-"""Defines the masked-LM head: dense, GELU, layer norm, and a decoder tied to the embeddings."""
+"""Heads on top of a body: the paper's classifier, and masked language modelling."""
 
 from __future__ import annotations
 
@@ -11,19 +11,38 @@ from transformers import PreTrainedModel
 
 from tartan.errors import UserError
 
-_ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
-"""Entries of a configuration that name the head's activation; the first that is set counts."""
-
 ROW_MULTIPLE = 16
 """On a CPU, the number of tokens is padded to a multiple of this, so that matrix products have few
 different shapes: oneDNN prepares a kernel for each.
 """
-BIASES = ("dense", "norm", "decoder")
-"""Parts of the head that have a bias in BERT and RoBERTa."""
+_ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
+"""Entries of a configuration that name the head's activation; the first that is set counts."""
+
+
+class ClassifierHead(nn.Module):
+    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
+
+    Args:
+        hidden_size: width of the body and of the dense layer.
+        classes: number of labels.
+        dropout: probability of both dropouts.
+    """
+
+    def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
+        super().__init__()
+        self.dropout = nn.Dropout(dropout)
+        self.dense = nn.Linear(hidden_size, hidden_size)
+        self.out = nn.Linear(hidden_size, classes)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the logits `(n, classes)` of `features` `(n, hidden_size)`."""
+        hidden = torch.tanh(self.dense(self.dropout(features)))
+        logits: Tensor = self.out(self.dropout(hidden))
+        return logits
 
 
 class MaskedLMHead(nn.Module):
-    """RoBERTa's and BERT's head; the decoder's matrix is the body's word embeddings (tied).
+    """RoBERTa's and BERT's head: dense, GELU, layer norm, decoder tied to the word embeddings.
 
     Args:
         hidden_size: width of the body.
@@ -33,7 +52,6 @@ class MaskedLMHead(nn.Module):
         eps: the layer norm's epsilon.
 
     Attributes:
-        biases: as given.
         row_multiple: see `ROW_MULTIPLE`.
     """
 
@@ -44,7 +62,7 @@ class MaskedLMHead(nn.Module):
         hidden_size: int,
         vocabulary_size: int,
         embedding_size: int,
-        biases: Collection[str] = BIASES,
+        biases: Collection[str] = ("dense", "norm", "decoder"),
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
@@ -76,7 +94,7 @@ class MaskedLMHead(nn.Module):
 
 
 def split_masked_lm(
-    model: PreTrainedModel, missing: set[str]
+    model: PreTrainedModel, missing: Collection[str] = ()
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
     """Split a `...ForMaskedLM` model into its body and its head.
 
@@ -91,25 +109,23 @@ def split_masked_lm(
     Raises:
         UserError: the head is not made of a dense layer, GELU, a layer norm and a tied decoder.
     """
-    body = model.base_model
+    body, kind = model.base_model, type(model).__name__
     embeddings: Tensor = body.get_input_embeddings().weight
-    dense_layer, norm_layer, decoder = head_layers(model)
+    dense, norm, decoder = head_layers(model)
     lacking = {id(p) for name, p in model.named_parameters() if name in missing}
-    if any(id(p) in lacking for p in (*dense_layer.parameters(), *norm_layer.parameters())):
+    if any(id(p) in lacking for p in (*dense.parameters(), *norm.parameters())):
         return body, None
-    activation = next(
-        (a for a in (getattr(model.config, key, None) for key in _ACTIVATIONS) if a), "gelu"
-    )
-    if not str(activation).startswith("gelu"):
-        raise UserError(f"the masked-LM head of {type(model).__name__} uses {activation}, not GELU")
+    activations = (getattr(model.config, entry, None) for entry in _ACTIVATIONS)
+    activation = str(next(filter(None, activations), "gelu"))
+    if not activation.startswith("gelu"):
+        raise UserError(f"the masked-LM head of {kind} uses {activation}, not GELU")
     if decoder.weight.data_ptr() != embeddings.data_ptr():
-        raise UserError(f"{type(model).__name__}'s decoder is not tied to its word embeddings")
-    layers = {"dense": dense_layer, "norm": norm_layer, "decoder": decoder}
+        raise UserError(f"{kind}'s decoder is not tied to its word embeddings")
+    layers = {"dense": dense, "norm": norm, "decoder": decoder}
     biases = [name for name, layer in layers.items() if layer.bias is not None]
-    vocabulary, width = embeddings.shape
-    head = MaskedLMHead(dense_layer.in_features, vocabulary, width, biases, norm_layer.eps)
-    head.dense.load_state_dict(dense_layer.state_dict())
-    head.norm.load_state_dict(norm_layer.state_dict())
+    head = MaskedLMHead(dense.in_features, *embeddings.shape, biases, norm.eps)
+    head.dense.load_state_dict(dense.state_dict())
+    head.norm.load_state_dict(norm.state_dict())
     if head.bias is not None:
         with torch.no_grad():
             head.bias.copy_(decoder.bias)
@@ -122,21 +138,16 @@ def head_layers(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Lin
     Raises:
         UserError: its head is not made of these.
     """
-    body = model.base_model
-    if body is model:
-        raise UserError(f"cannot tell the body of {type(model).__name__} from its head")
+    body, decoder = model.base_model, model.get_output_embeddings()
     inside = {id(module) for module in body.modules()}
-    outside = {n: m for n, m in model.named_modules() if id(m) not in inside and m is not model}
-    decoder = model.get_output_embeddings()
-    dense = {n: m for n, m in outside.items() if isinstance(m, nn.Linear) and m is not decoder}
-    norms = {n: m for n, m in outside.items() if isinstance(m, nn.LayerNorm)}
-    embeddings = body.get_input_embeddings().weight
+    outside = [m for m in model.modules() if id(m) not in inside and m is not decoder]
+    width = body.get_input_embeddings().weight.shape[1]
     # BERT's next-sentence classifier is Linear too, but has two outputs
-    dense = {n: m for n, m in dense.items() if m.out_features == embeddings.shape[1]}
+    dense = [m for m in outside if isinstance(m, nn.Linear) and m.out_features == width]
+    norms = [m for m in outside if isinstance(m, nn.LayerNorm)]
     if len(dense) != 1 or len(norms) != 1 or decoder is None:
         raise UserError(
-            f"the masked-LM head of {type(model).__name__} has an unknown shape; "
-            "use a BERT-, RoBERTa-, DistilBERT-, ELECTRA- or MPNet-like encoder"
+            f"the masked-LM head of {type(model).__name__} has an unknown shape; use a BERT-, "
+            "RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
         )
-    ((dense_layer,), (norm_layer,)) = dense.values(), norms.values()
-    return dense_layer, norm_layer, decoder
+    return dense[0], norms[0], decoder

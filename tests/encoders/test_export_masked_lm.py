@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 import torch
 from transformers import AutoModelForMaskedLM, AutoTokenizer, BertConfig, BertModel
 
-from tartan.encoders.classifier_head import ClassifierHead
-from tartan.encoders.masked_lm_folder import check_masked_lm, save_masked_lm
-from tartan.encoders.masked_lm_head import split_masked_lm
-from tartan.encoders.text_encoder import TextEncoder, load_folder
+from tartan.encoders.export import check_masked_lm, save_masked_lm
+from tartan.encoders.heads import split_masked_lm
+from tartan.encoders.pretrained import load_folder
+from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.errors import UserError
 from tests.encoders.test_masked_lm_head import KINDS, model_of, our_logits, own_logits
@@ -24,7 +22,7 @@ def test_the_saved_model_has_the_logits_of_body_and_head(kind, tmp_path):
     save_masked_lm(body, head, letter_pair_tokenizer(), tmp_path)
     model = AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
     torch.testing.assert_close(own_logits(model), our_logits(body, head), atol=1e-5, rtol=1e-5)
-    read = load_folder(tmp_path, "read", {})
+    read = load_folder(tmp_path, "read")
     assert read.mlm_head is not None
     torch.testing.assert_close(
         our_logits(read.body, read.mlm_head), our_logits(body, head), atol=1e-5, rtol=1e-5
@@ -46,16 +44,6 @@ def test_an_encoder_without_a_head_is_saved_with_a_new_one(tmp_path):
     )
 
 
-def test_all_files_have_the_permissions_of_the_umask(tmp_path):
-    encoder = TinyEncoder().load()
-    before = os.umask(0o022)
-    try:
-        save_masked_lm(encoder.body, encoder.new_mlm_head(), encoder.tokenizer, tmp_path)
-    finally:
-        os.umask(before)
-    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
-
-
 def test_the_tokenizer_is_saved_without_the_truncation_and_padding_of_its_last_call(tmp_path):
     encoder = TinyEncoder().load()
     encoder.tokenizer(["a text of words"], truncation=True, max_length=4, padding=True)
@@ -71,11 +59,5 @@ def test_a_head_that_cannot_be_saved_is_refused_before_training():
     )  # fmt: skip
     body = BertModel(config, add_pooling_layer=False)
     encoder = TextEncoder("with ReLU", body, letter_pair_tokenizer())
-    with pytest.raises(UserError, match="cannot hold the masked-LM head of with ReLU"):
+    with pytest.raises(UserError, match="cannot hold the head of with ReLU"):
         check_masked_lm(encoder)
-
-
-def test_a_classifier_is_not_a_masked_lm_head(tmp_path):
-    encoder = TinyEncoder().load()
-    with pytest.raises(UserError, match="ClassifierHead is not a masked-LM head"):
-        save_masked_lm(encoder.body, ClassifierHead(32, 3, 0.1), encoder.tokenizer, tmp_path)

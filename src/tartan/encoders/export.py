@@ -1,0 +1,231 @@
+"""Writes classifiers and masked language models as folders that Transformers loads by itself."""
+
+from __future__ import annotations
+
+import copy
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+from safetensors.torch import save_file
+from torch import Tensor, nn
+from transformers import (
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+)
+
+from tartan.encoders.architecture import HEAD_LOCATIONS, convert_body
+from tartan.encoders.heads import ClassifierHead, MaskedLMHead, head_layers
+from tartan.errors import UserError
+from tartan.files import share_weights
+from tartan.kernels.packing import evaluating
+
+if TYPE_CHECKING:
+    from tartan.encoders.text_encoder import TextEncoder
+
+HEAD = "classifier_head.safetensors"
+"""File of the head where it is saved beside the body."""
+LABELS = "labels.json"
+"""File of the label names in index order, in every classifier's folder."""
+_TYPES = "token_type_ids"
+_OTHER_HEAD, _OTHER_ACTIVATION = 1e-3, 1e-4
+"""Differences of logits, as shares of the largest logit, that another classifier head or another
+activation of a masked-LM head exceeds; rounding makes about 1e-6.
+"""
+
+
+def uses_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
+    """Return whether the inputs of training say which of a pair's texts a token belongs to."""
+    kinds = getattr(body.config, "type_vocab_size", 0)
+    return _TYPES in tokenizer.model_input_names and (kinds or 0) > 1
+
+
+def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
+    """Return a copy that `save_pretrained` writes as it was before any text was tokenised.
+
+    Transformers writes a side of truncation or the treatment of special tokens only if the
+    tokenizer was made with it, and what the last call has set.
+    """
+    tokenizer = copy.deepcopy(tokenizer)
+    for name in ("truncation_side", "split_special_tokens"):
+        tokenizer.init_kwargs[name] = getattr(tokenizer, name)
+    tokenizer.backend_tokenizer.no_truncation()
+    tokenizer.backend_tokenizer.no_padding()
+    return tokenizer
+
+
+def save_classifier(
+    body: PreTrainedModel,
+    tokenizer: PreTrainedTokenizerBase,
+    head: nn.Module,
+    labels: Sequence[str],
+    folder: Path,
+    max_length: int | None = None,
+) -> bool:
+    """Write model, tokenizer and label names to `folder`.
+
+    Args:
+        body: the body.
+        tokenizer: the body's tokenizer.
+        head: a `ClassifierHead`.
+        labels: label names in index order.
+        folder: the folder to write; created if it does not exist.
+        max_length: longest input, at which the tokenizer truncates when asked to; None keeps the
+            tokenizer's own limit [tokens].
+
+    Returns:
+        Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
+        Where no architecture has this body and head (see `architecture`), the folder holds the body
+        in Transformers' format, and beside it the head as `classifier_head.safetensors`.
+
+    Raises:
+        UserError: the head is not a `ClassifierHead`.
+    """
+    if not isinstance(head, ClassifierHead):
+        raise UserError(
+            f"save_pretrained writes no head but the paper's, a ClassifierHead, and this is a "
+            f"{type(head).__name__}; keep a checkpoint (trainer.save_checkpoint)"
+        )
+    folder.mkdir(parents=True, exist_ok=True)
+    types = uses_token_types(body, tokenizer)
+    exported = unused(tokenizer)
+    if max_length is not None:
+        exported.model_max_length = max_length
+    # it has to tokenise as in training, where the body may have got no token types
+    names = ["input_ids", "attention_mask", *([_TYPES] if types else [])]
+    exported.padding_side, exported.model_input_names = "right", names
+    exported.init_kwargs |= {"model_input_names": names, "padding_side": "right"}
+    exported.save_pretrained(folder)
+    (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
+    model = _sequence_classifier(body, head, labels, types)
+    (model or body).save_pretrained(folder)
+    if model is None:
+        save_file({name: v.contiguous() for name, v in head.state_dict().items()}, folder / HEAD)
+    share_weights(folder, LABELS)
+    return model is not None
+
+
+def _sequence_classifier(
+    body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
+) -> PreTrainedModel | None:
+    """Return body and head as Transformers' own class; None where none computes the same."""
+    is_of_transformers = type(body).__module__.startswith("transformers.")
+    converted = convert_body(body) if is_of_transformers else None
+    if converted is None:
+        return None
+    config, weights = converted
+    location = HEAD_LOCATIONS[config.model_type]
+    config.id2label = dict(enumerate(labels))
+    config.label2id = {label: index for index, label in enumerate(labels)}
+    config.problem_type = "single_label_classification"
+    config.update({**dict.fromkeys(location.dropout, head.dropout.p), **location.entries})
+    model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
+        config, trust_remote_code=False
+    )
+    state = {f"{model.base_model_prefix}.{name}": value for name, value in weights.items()}
+    for layer, name in ((head.dense, location.dense), (head.out, location.out)):
+        state |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
+    try:
+        loaded = model.load_state_dict(state, strict=False)
+    except RuntimeError:  # shapes differ
+        return None
+    if loaded.unexpected_keys or not all("position_ids" in name for name in loaded.missing_keys):
+        return None
+    inputs = _examples(body, types)
+    with evaluating(body, head), torch.no_grad():
+        expected = head(_states(body, inputs)[:, 0])
+    return model if _difference(model, inputs, expected) <= _OTHER_HEAD else None
+
+
+def check_masked_lm(encoder: TextEncoder) -> None:
+    """Check before training that the encoder can be saved afterwards (see `save_masked_lm`)."""
+    _masked_lm(encoder.body, encoder.new_mlm_head(), encoder.name)
+
+
+def save_masked_lm(
+    body: PreTrainedModel, head: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path
+) -> None:
+    """Write a folder for Transformers' `AutoModelForMaskedLM` and `AutoTokenizer`.
+
+    Args:
+        body: the encoder without a head.
+        head: a `MaskedLMHead`, tied to the body's word embeddings.
+        tokenizer: the encoder's tokenizer.
+        folder: the folder to write; created if it does not exist.
+
+    Raises:
+        UserError: Transformers has no masked language model with this body and head.
+    """
+    model = _masked_lm(body, head, type(body).__name__)
+    folder.mkdir(parents=True, exist_ok=True)
+    model.save_pretrained(folder)
+    unused(tokenizer).save_pretrained(folder)
+    share_weights(folder, "config.json")
+
+
+def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedModel:
+    """Return body and head as Transformers' own class, on the CPU and in evaluation mode."""
+    try:
+        assert isinstance(head, MaskedLMHead)
+        with torch.random.fork_rng(devices=[]):
+            model: PreTrainedModel = AutoModelForMaskedLM.from_config(
+                copy.deepcopy(body.config), trust_remote_code=False
+            )
+        dense, norm, decoder = head_layers(model)
+        loaded = model.base_model.load_state_dict(body.state_dict(), strict=False)
+        fits = all("position_ids" in n or "pooler" in n for n in loaded.missing_keys)
+        dense.load_state_dict(head.dense.state_dict())
+        norm.load_state_dict(head.norm.state_dict())
+        fits &= (decoder.bias is None) == (head.bias is None)
+        if fits and head.bias is not None:
+            with torch.no_grad():
+                decoder.bias.copy_(head.bias)
+    except (ValueError, RuntimeError, AssertionError):  # no such class, or shapes differ
+        fits = False
+    if fits:
+        model.tie_weights()
+        inputs = _examples(body, types=False)
+        with evaluating(body, head), torch.no_grad():
+            expected = head(_states(body, inputs), body.get_input_embeddings().weight)
+        fits = _difference(model, inputs, expected) <= _OTHER_ACTIVATION
+    if not fits:
+        raise UserError(
+            f"Transformers' masked language models cannot hold the head of {name}; use a BERT-, "
+            "RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
+        )
+    return model
+
+
+def _examples(body: PreTrainedModel, types: bool) -> dict[str, Tensor]:
+    """Return two made-up inputs, the second of them padded."""
+    ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
+    mask = torch.ones_like(ids)
+    mask[1, 5:] = 0
+    if body.config.pad_token_id is not None:
+        ids[ids == int(body.config.pad_token_id)] += 1
+        ids[1, 5:] = int(body.config.pad_token_id)
+    kinds = (torch.arange(8) >= 4).long().expand(2, 8)
+    return {"input_ids": ids, "attention_mask": mask, **({_TYPES: kinds} if types else {})}
+
+
+def _states(body: PreTrainedModel, inputs: dict[str, Tensor]) -> Tensor:
+    device = next(body.parameters()).device
+    on_device = {name: value.to(device) for name, value in inputs.items()}
+    states: Tensor = body(**on_device).last_hidden_state
+    return states
+
+
+@torch.no_grad()
+def _difference(model: PreTrainedModel, inputs: dict[str, Tensor], expected: Tensor) -> float:
+    """Return how much logits, where not padded, differ, as a share of the largest.
+
+    The model is put in evaluation mode; `expected` are `(texts, classes)`, or
+    `(texts, tokens, vocabulary)`.
+    """
+    chosen = inputs["attention_mask"].bool() if expected.dim() == 3 else slice(None)
+    expected, logits = expected.float().cpu()[chosen], model.eval()(**inputs).logits[chosen]
+    return float((expected - logits).abs().max() / max(1.0, float(expected.abs().max())))

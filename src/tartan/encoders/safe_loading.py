@@ -1,0 +1,228 @@
+"""Loads pre-trained folders safely: checks them first, reads only safetensors, runs no code.
+
+A folder in Hugging Face's layout may come from anybody. Transformers 5 imports Python files that a
+folder's `auto_map` names; where `trust_remote_code` is unset it asks on standard input, which a
+piped data row can answer. It also fetches kernels that a configuration names, and follows the paths
+of a shard index. Every `from_pretrained` of this project is therefore called here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import torch
+from torch import nn
+from transformers import (
+    AutoConfig,
+    AutoTokenizer,
+    PretrainedConfig,
+    PreTrainedModel,
+    PreTrainedTokenizerBase,
+    dynamic_module_utils,
+)
+from transformers.models.auto.auto_factory import _BaseAutoModelClass
+
+from tartan.errors import UserError, first_line
+from tartan.files import is_inside, paths_in
+
+T = TypeVar("T")
+
+_BUILT_IN = ("eager", "sdpa", "flex_attention")
+"""Attention implementations of PyTorch; Transformers may download others from the Hub."""
+_KERNEL_ENTRIES = ("attn_implementation", "experts_implementation")
+_REFUSED = {
+    "config.json": (
+        "quantization_config", "transformers_weights", "configuration_files", "gguf_file",
+    ),
+    "tokenizer_config.json": ("fast_tokenizer_files",),
+}  # fmt: skip
+"""Entries, by file, with which Transformers would read other files or weights of another kind."""
+_OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
+"""Entries of many a tokenizer_config.json in whose place Transformers takes the folder's own files.
+"""
+
+LoadingInfo = Mapping[str, Iterable[str]]
+"""Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
+
+
+def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
+    """Load the configuration in `folder`; only trusted code in the folder is imported.
+
+    Raises:
+        UserError: the folder is not safe to load (see `check_folder`).
+        Exception: any that Transformers raises where it cannot read the configuration.
+    """
+    return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
+
+
+def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
+    """Load the tokenizer in `folder`, as `load_config` does.
+
+    Raises:
+        UserError: see `load_config`, or an entry is malformed that Transformers does not check.
+    """
+    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
+    path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
+    if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
+        raise UserError(f"{path}: model_max_length has to be a number of at least 1")
+    names = tokenizer.model_input_names
+    if not isinstance(names, list) or names[:1] != ["input_ids"]:
+        raise UserError(f"{path}: model_input_names has to be a list that begins with input_ids")
+    return tokenizer
+
+
+def load_model(
+    kind: type[_BaseAutoModelClass], folder: Path, trust_remote_code: bool = False, **options: Any
+) -> tuple[PreTrainedModel, LoadingInfo]:
+    """Load the model in `folder`, in float32, and Transformers' report on its weights.
+
+    Args:
+        kind: the Auto class, e.g. `AutoModelForMaskedLM`.
+        folder: the folder.
+        trust_remote_code: whether to import Python code that the folder holds.
+        options: further arguments of the class's `from_pretrained`.
+
+    Raises:
+        UserError: see `load_config`, or a weight is not finite.
+    """
+    # a half-precision checkpoint would otherwise be trained in half precision
+    options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
+    model, loading = _load(kind, folder, trust_remote_code, **options)
+    check_finite_weights(model, folder)
+    return model, loading
+
+
+def without_pooler(build: Callable[..., T]) -> T:
+    """Call `build(add_pooling_layer=False)`, or `build()` for an architecture without a pooler."""
+    try:
+        return build(add_pooling_layer=False)
+    except TypeError:  # Transformers passes the argument on to the architecture's class
+        return build()
+
+
+def check_finite_weights(model: nn.Module, folder: Path) -> None:
+    """Check that all parameters are finite: training would go on with others without an error.
+
+    Raises:
+        UserError: one is NaN or infinite.
+    """
+    for name, parameter in model.named_parameters():
+        if not torch.isfinite(parameter).all():
+            raise UserError(f"{folder}: the weights {name} are not all finite numbers")
+
+
+def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
+    check_folder(folder, trust_remote_code)
+    options |= {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    try:
+        with _nobody_asked():
+            return kind.from_pretrained(folder, **options)
+    except ValueError as error:
+        files = (folder / "config.json", folder / "tokenizer_config.json")
+        if trust_remote_code or not any("auto_map" in _read_json(file) for file in files):
+            raise
+        raise UserError(
+            f"{folder} needs Python code of its own (auto_map), which is not run; to train with "
+            "code that you have read, encoder.trust_remote_code=true"
+        ) from error
+
+
+@contextmanager
+def _nobody_asked() -> Iterator[None]:
+    """Let Transformers refuse code where it would ask: its `RagTokenizer` forgets our answer."""
+    patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
+    try:
+        yield
+    finally:
+        dynamic_module_utils.TIME_OUT_REMOTE_CODE = patience
+
+
+def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
+    """Check that loading `folder` reads no files outside of it and runs only installed code.
+
+    Raises:
+        UserError: a link or shard index in it names files elsewhere or other than safetensors, its
+            configuration names other files, it is quantised, an adapter of another model or a
+            distributed checkpoint, or, unless its code is trusted, its configuration chooses
+            kernels other than PyTorch's.
+    """
+    for path in paths_in(folder):
+        if not is_inside(path, folder):
+            raise UserError(f"{path} is a link out of the model's folder and is not read")
+        if not path.is_file() and not path.is_dir():
+            raise UserError(f"{path} is neither a file nor a folder; remove it")
+    if not (folder / "config.json").is_file():
+        raise UserError(f"{folder} has no config.json; is it a saved model?")
+    for name, refused in _REFUSED.items():
+        entries = _read_json(folder / name)
+        for entry in refused:
+            if entries.get(entry) is not None:
+                raise UserError(f"{folder / name}: {entry} is set, which is not supported")
+    if (folder / "adapter_config.json").is_file():
+        raise UserError(f"{folder} holds an adapter of another model; merge it into that model")
+    if any(folder.glob("shard-*-model-*.safetensors")):
+        raise UserError(f"{folder} holds a distributed checkpoint; save the model as one")
+    _check_shards(folder / "model.safetensors.index.json")
+    _check_tokenizer(folder / "tokenizer_config.json")
+    _check_config(folder / "config.json", trust_remote_code)
+
+
+def _check_config(path: Path, trust_remote_code: bool) -> None:
+    config = _read_json(path)
+    if config.get("return_dict") is False:
+        raise UserError(f"{path}: return_dict is false; remove the entry")
+    if str(config.get("model_type")).startswith("timm_"):  # which loads weights from anywhere
+        raise UserError(f"{path}: a model of the package timm reads no text")
+    for name, chosen in _chosen_kernels(config):
+        if chosen not in _BUILT_IN and not trust_remote_code:
+            raise UserError(
+                f"{path}: {name} is {chosen!r}, which may be code from the Hub and is not run; "
+                f"remove the entry or use one of {', '.join(_BUILT_IN)}"
+            )
+
+
+def _check_tokenizer(path: Path) -> None:
+    entries = _read_json(path)
+    for name, value in entries.items():
+        if name.endswith("_file") and name not in _OWN_FILES and value is not None:
+            raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")
+    if entries.get("tokenizer_class") == "RagTokenizer":  # which loads two from other folders
+        raise UserError(f"{path}: a RagTokenizer is two tokenizers; save one of them there")
+
+
+def _check_shards(index: Path) -> None:
+    shards = _read_json(index).get("weight_map", {})
+    for shard in sorted({str(value) for value in dict(shards).values()}):
+        if Path(shard).name != shard:
+            raise UserError(f"{index}: {shard!r} is not a file of the model's folder itself")
+        if not shard.endswith(".safetensors"):
+            raise UserError(f"{index}: {shard!r} is not a safetensors file and is not read")
+
+
+def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:
+    """Yield entry and kernel for each choice of kernels in a configuration or those within it."""
+    if not isinstance(entry, dict):
+        return
+    for key, value in entry.items():
+        at = f"{name}.{key}" if name else str(key)
+        if str(key).removesuffix("_internal").lstrip("_") in _KERNEL_ENTRIES:
+            chosen = value.values() if isinstance(value, dict) else [value]
+            yield from ((at, one) for one in chosen if one is not None)
+        else:
+            yield from _chosen_kernels(value, at)
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    """Return the entries of a file, none if it does not exist."""
+    try:
+        entries = json.loads(path.read_bytes()) if path.is_file() else {}
+    except (OSError, ValueError, RecursionError) as error:
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+    if not isinstance(entries, dict):
+        raise UserError(f"{path} cannot be read: it does not hold a JSON object")
+    return entries
