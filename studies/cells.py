@@ -13,7 +13,7 @@ from tartan.command_line.child import run_child
 from tartan.errors import UserError
 from tartan.files import read_json, write_text_durably
 from tartan.run_folder.name import RESULT
-from tartan.settings import Count, check, quoted
+from tartan.settings import quoted
 
 
 def run_part(
@@ -31,10 +31,11 @@ def run_part(
     A cell that was stopped goes on where it was. One that fails does not stop the others.
 
     Args:
+        name: the part's name.
+        part: the part.
         runs: the folder of all runs.
         results: the folder of the rows.
-        options: options of all runs, in addition to the part's: folders of data and caches, the
-            trainer.
+        options: options of all runs, in addition to the part's.
         seeds: number of seeds of each cell; None for the part's.
         only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
 
@@ -42,18 +43,12 @@ def run_part(
         The places of the cells that failed.
 
     Raises:
-        UserError: the rows that are there cannot be read, there are no cells like `only`, or
-            `seeds` is no number of them.
+        UserError: the rows that are there cannot be read, or there are no cells like `only`.
         SystemExit: a run was stopped by a signal.
     """
-    if seeds is not None:
-        part = part.with_seeds(check(seeds, Count, "--seeds"))
-    path = results / f"{name}.csv"
-    cells = [
-        cell
-        for cell in cells_of(name, part)
-        if only in ("", cell.budget, f"{cell.budget}/{cell.setting}")
-    ]
+    part = part if seeds is None else part.with_seeds(seeds)
+    path, planned = results / f"{name}.csv", list(cells_of(name, part))
+    cells = [c for c in planned if only in ("", c.budget, f"{c.budget}/{c.setting}")]
     if not cells:
         raise UserError(f"part {name} has no cells {only}; give a BUDGET or BUDGET/SETTING of it")
     failed = []
@@ -69,14 +64,12 @@ def run_part(
         if row is None:
             failed.append(cell.place)
         else:
-            keep(path, [row], cells_of(name, part))
+            keep(path, [row], planned)
     return failed
 
 
 def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
-    """Store the rows of all finished runs of a part, wherever they were trained.
-
-    A run replaces the row that its cell has.
+    """Store the rows of all finished runs of a part; a run replaces the row that its cell has.
 
     Raises:
         UserError: a run or a row cannot be read.
@@ -107,33 +100,25 @@ def commit_of(folder: Path) -> str:
     found = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=False)
     if found.returncode != 0:
         return "unknown"
-    differs = subprocess.run([*git, "diff", "--quiet", "HEAD", "--", "src", "conf"], check=False)
+    differs = subprocess.run(
+        [*git, "diff", "--quiet", "HEAD", "--", "src", "conf", "studies"], check=False
+    )
     return found.stdout.strip() + ("" if differs.returncode == 0 else "-changed")
 
 
 def train(overrides: Sequence[str], folder: Path) -> int:
     """Run `python -m src.run` in a process of its own, and return its exit code (`run_child`)."""
     place = f"hydra.run.dir={quoted(folder)}"
-    command = [sys.executable, "-m", "tartan", "run", *overrides, place]
-    return run_child(command)
+    return run_child([sys.executable, "-m", "tartan", "run", *overrides, place])
 
 
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
-    """Run a cell and return its row; None if training it failed.
-
-    Raises:
-        UserError: it cannot be trained here, or its row cannot be made.
-        SystemExit: it was stopped by a signal.
-    """
+    """Run a cell and return its row; None if training it failed."""
     commit = commit_of(Path(__file__).parent)
-    if cell.method == TFIDF:
-        from studies.baseline import tfidf_row
+    if cell.method in (TFIDF, SETFIT):
+        from studies.classifiers import setfit_row, tfidf_row
 
-        return tfidf_row(cell, options, commit)
-    if cell.method == SETFIT:
-        from studies.setfit import setfit_row
-
-        return setfit_row(cell, options, commit)
+        return (tfidf_row if cell.method == TFIDF else setfit_row)(cell, options, commit)
     _write_note(cell, folder, commit)
     code = train([*cell.overrides, *options], folder)
     if code > 128:
@@ -148,5 +133,4 @@ def _write_note(cell: Cell, folder: Path, commit: str) -> None:
         before = read_json(path, CellNote).commit
         commit = before if before.endswith(commit) else f"{before}+{commit}"
     note = CellNote(part=cell.part, budget=cell.budget, setting=cell.setting, commit=commit)
-    text = note.model_dump_json() + "\n"
-    write_text_durably(path, text)
+    write_text_durably(path, note.model_dump_json() + "\n")

@@ -1,8 +1,8 @@
-"""Reads the parts of the study (`conf/study/`): their runs, and the questions these answer."""
+"""Reads the parts of the study (`studies/conf/`): their runs, and the questions these answer."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -13,11 +13,11 @@ from tartan.compare.experiments import stage_options
 from tartan.errors import UserError
 from tartan.files import read_yaml, violation
 
-FOLDER = Path(__file__).parents[1] / "conf" / "study"
+FOLDER = Path(__file__).parent / "conf"
 TFIDF = "tfidf"
 """Name of the setting that uses no encoder: TF-IDF with logistic regression."""
 SETFIT = "setfit"
-"""Name of the method that its own library trains."""
+"""Name of the method that its own library trains, in one stage."""
 NO_BUDGET = "no budget"
 """Name of the budget of settings that cost next to nothing."""
 
@@ -31,14 +31,7 @@ class _Described(BaseModel):
 
 
 class Budget(_Described):
-    """The budget of a run.
-
-    Attributes:
-        multiple: the cost, in multiples of the part's `steps` of fine-tuning.
-        evaluations: number of evaluations on dev, of each stage with the end task.
-        patience: evaluations without improvement after which a stage ends; None for never.
-        seeds: number of seeds of its cells; None for the part's.
-    """
+    """The budget of a run; `docs/study.md` says what the entries of a part's file are."""
 
     multiple: Annotated[float, Field(gt=0)]
     evaluations: Whole
@@ -47,17 +40,7 @@ class Budget(_Described):
 
 
 class Setting(_Described):
-    """A method with its options.
-
-    Attributes:
-        about: what a reader has to know about it beyond its name.
-        method: its name in `conf/method/`, or `setfit`.
-        stages: the stages that share the budget equally, and what a step of each costs, as
-            `python -m src.compare` counts it [steps of fine-tuning].
-        options: options of the run, in addition to the part's.
-        budgets: the budgets that it is run with; None for all of the part's.
-        seeds: number of seeds of its cells; None for the part's. Its budgets may ask for fewer.
-    """
+    """A method with its options; its stages have the cost of a step, in steps of fine-tuning."""
 
     about: str = ""
     method: str
@@ -66,20 +49,9 @@ class Setting(_Described):
     budgets: list[str] | None = None
     seeds: Whole | None = None
 
-    @model_validator(mode="after")
-    def _of_one_stage(self) -> Setting:
-        if self.method == SETFIT and len(self.stages) > 1:
-            raise ValueError(f"{SETFIT} has one stage, which its own library trains")
-        return self
-
 
 class Contrast(_Described):
-    """The sum of some cells' values minus the sum of others', for each seed.
-
-    Attributes:
-        plus: cells as `BUDGET/SETTING`.
-        minus: cells to subtract, as many as `plus` has.
-    """
+    """The sum of some cells' values (`BUDGET/SETTING`) minus that of as many others', by seed."""
 
     plus: list[str] = Field(min_length=1)
     minus: list[str] = Field(min_length=1)
@@ -92,15 +64,7 @@ class Contrast(_Described):
 
 
 class Question(_Described):
-    """A statement that the part's runs can confirm or refute.
-
-    Attributes:
-        statement: the statement.
-        of: the value it is about: the metric on test or dev, or the end task's final weight.
-        margin: the value that each contrast has to exceed [share of 1, of the metric or of the
-            weights].
-        contrasts: contrasts by what they show; the statement holds if all exceed the margin.
-    """
+    """A statement, which holds if all contrasts of the value `of` exceed the margin."""
 
     statement: str
     of: Literal["test", "dev", "end_task_weight"]
@@ -114,23 +78,7 @@ class Question(_Described):
 
 
 class Part(_Described):
-    """A part of the study.
-
-    Attributes:
-        title: the title of the part.
-        about: what a reader has to know about its runs, in a few sentences.
-        order: its position among the parts.
-        seeds: number of seeds: each cell is run with seeds 0, 1, ..., unless its budget or setting
-            has fewer.
-        steps: the budget of multiple 1: optimiser steps that fine-tuning takes to converge [steps].
-        batch_size: examples of each task in a step.
-        options: options of all runs.
-        tfidf: whether TF-IDF with logistic regression is run too.
-        budgets: the budgets by name.
-        settings: the settings by name.
-        main: the cells `BUDGET/SETTING` of the main table by the method's name, fine-tuning first.
-        questions: the questions by name.
-    """
+    """A part of the study: each cell is run with seeds 0, 1, ..., unless it has fewer."""
 
     title: str
     about: str
@@ -165,18 +113,7 @@ class Part(_Described):
 
 @dataclass(frozen=True)
 class Cell:
-    """A run of the study.
-
-    Attributes:
-        part: name of the part.
-        budget: name of the budget.
-        setting: name of the setting.
-        seed: the run's seed.
-        method: name of the method; `tfidf` and `setfit` are not trained by `src.run`.
-        overrides: the overrides of `python -m src.run`.
-        steps: number of steps of SetFit.
-        batch_size: texts in a step of SetFit.
-    """
+    """A run of the study; the numbers of steps and of texts in a step are SetFit's."""
 
     part: str
     budget: str
@@ -208,18 +145,9 @@ def _follow_seed(options: Iterable[str]) -> bool:
 
 
 def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
-    """Return all parts by name, in their order.
-
-    Raises:
-        UserError: a part's file is malformed.
-    """
-    parts = {name: read_part(name, folder) for name in part_names(folder)}
+    """Return all parts by name, in their order."""
+    parts = {path.stem: read_part(path.stem, folder) for path in folder.glob("*.yaml")}
     return dict(sorted(parts.items(), key=lambda entry: entry[1].order))
-
-
-def part_names(folder: Path = FOLDER) -> list[str]:
-    """Return the names of all parts."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
 
 
 def read_part(name: str, folder: Path = FOLDER) -> Part:
@@ -228,39 +156,25 @@ def read_part(name: str, folder: Path = FOLDER) -> Part:
     Raises:
         UserError: there is no such part, or its file is malformed; the message names the entry.
     """
-    known = part_names(folder)
-    if name not in known:
-        raise UserError(f"the study has no part {name!r}, only {', '.join(known)}")
+    path = folder / f"{name}.yaml"
+    if not path.is_file():
+        known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))
+        raise UserError(f"the study has no part {name!r}, only {known}")
+    content: dict[str, Any] = read_yaml(path)
+    while "extends" in content:  # entries that it lacks are those of another part
+        content = read_yaml(folder / f"{content.pop('extends')}.yaml") | content
     try:
-        part = Part.model_validate(_content(name, folder))
+        part = Part.model_validate(content)
     except ValidationError as error:
-        raise UserError(f"conf/study/{name}.yaml: {violation(error)}") from error
-    _check_names(name, part)
+        raise UserError(f"{path.name}: {violation(error)}") from error
+    cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
+    contrasts = [c for question in part.questions.values() for c in question.contrasts.values()]
+    named = [*part.main.values(), *(cell for c in contrasts for cell in (*c.plus, *c.minus))]
+    unknown = {*named} - cells
+    unknown |= {b for s in part.settings.values() for b in s.budgets or ()} - {*part.budgets}
+    if unknown:
+        raise UserError(f"{path.name}: there is no {', '.join(sorted(unknown))}")
     return part
-
-
-def _content(name: str, folder: Path, below: tuple[str, ...] = ()) -> dict[str, Any]:
-    """Return a file's entries, and those that it lacks of the part that it `extends`.
-
-    Args:
-        name: name of the part.
-        folder: the folder of all parts.
-        below: the parts that extend it.
-
-    Raises:
-        UserError: a file is malformed, or extends what there is not, or itself.
-    """
-    content = read_yaml(folder / f"{name}.yaml")
-    if not isinstance(content, dict):
-        raise UserError(f"conf/study/{name}.yaml holds no mapping")
-    above = content.pop("extends", None)
-    if above is None:
-        return content
-    if above == name or above not in part_names(folder):
-        raise UserError(f"conf/study/{name}.yaml: extends: there is no other part {above!r}")
-    if above in below:
-        raise UserError(f"conf/study/{name}.yaml: extends: part {above!r} extends {name!r} itself")
-    return {**_content(above, folder, (*below, name)), **content}
 
 
 def cells_of(name: str, part: Part) -> Iterator[Cell]:
@@ -295,24 +209,3 @@ def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
         for option, value in chosen.items():
             yield f"method.stages.{stage}.{option}={'null' if value is None else value}"
     yield from setting.options
-
-
-def _check_names(name: str, part: Part) -> None:
-    """Check that budgets and cells that the part refers to exist.
-
-    Raises:
-        UserError: one does not; the message names it.
-    """
-    cells = {f"{cell.budget}/{cell.setting}" for cell in cells_of(name, part)}
-    named: list[tuple[str, Collection[str], Collection[str]]] = [
-        (f"settings.{setting}.budgets", content.budgets or (), part.budgets)
-        for setting, content in part.settings.items()
-    ]
-    named.append(("main", part.main.values(), cells))
-    for key, question in part.questions.items():
-        contrasts = question.contrasts.values()
-        named += [(f"questions.{key}", (*one.plus, *one.minus), cells) for one in contrasts]
-    for where, names, known in named:
-        for one in names:
-            if one not in known:
-                raise UserError(f"conf/study/{name}.yaml: {where}: there is no {one}")

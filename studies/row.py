@@ -6,6 +6,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -13,19 +14,18 @@ from typing import Any
 import pandas as pd
 from pydantic import Field, FiniteFloat, ValidationError
 
-from studies.learning import learning_of
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.files import Plain, read_bytes, read_json, violation, write_durably
-from tartan.report.runs import read_run
+from tartan.report.runs import read_run, read_steps
 from tartan.run_folder.result import Result
 
 CELL = "study.json"
 """File in a run folder that records its cell of the study, and the commit that trained it."""
+LAST = 0.1
+"""Share of a stage's steps, its last ones, whose losses are averaged."""
 _DIGITS = 6
 """Number of decimals of a stored metric."""
-_SHOWN = 12
-"""Number of hexadecimal digits of a stored config digest."""
 
 
 class CellNote(Plain):
@@ -38,39 +38,7 @@ class CellNote(Plain):
 
 
 class Row(Plain):
-    """A finished run of the study.
-
-    Attributes:
-        budget: its name in the part.
-        setting: its name in the part.
-        seed: the run's seed.
-        task: name of the end task.
-        labelled: number of training examples with labels.
-        encoder: the encoder's name; for a folder, without the folders above it.
-        method: its name in `conf/method/`.
-        weighting: name of the weighting; empty where one task was trained alone.
-        auxiliaries: names of the auxiliary tasks with their numbers of texts, e.g. `tapt 3219`.
-        metric: name of the task's metric.
-        dev: the metric on dev.
-        test: the metric on test.
-        unseen: the metric on the test texts that are not in train; None where there are none.
-        tflop: floating-point operations of training, as `result.json` counts them [TFLOP].
-        seconds: time of training on its machine [s].
-        stages: steps of each stage and its best value on dev, e.g. `tapt 57; finetune 60: 0.512`.
-        end_task_weight: the end task's weight at the end of joint training; None without joint
-            training.
-        end_task_loss: the end task's mean training loss in the last steps of the last stage that
-            trained it; None in rows written before it was kept, as the five below.
-        auxiliary_loss: that of the auxiliary tasks, a mean over tasks and steps.
-        best_at: share of that stage's steps after which the metric on dev was best.
-        end_task_norm: norm of the end task's gradient with respect to the body, a median over
-            steps.
-        auxiliary_norm: that of the auxiliary tasks, a median over tasks and steps.
-        end_task_cosine: cosine of the end task's gradient with the meta-gradient, a median over
-            steps.
-        config: digest of all options that change the training, without the seed.
-        commit: the commit that trained it.
-    """
+    """A finished run of the study; `docs/study.md` says what its columns are."""
 
     budget: str
     setting: str
@@ -112,10 +80,6 @@ class Row(Plain):
 def row_of(folder: Path, draws_data: bool) -> Row:
     """Return the row of the finished run in `folder`.
 
-    Args:
-        folder: the run folder.
-        draws_data: see `digest_of`.
-
     Raises:
         UserError: the folder holds no finished run of the study.
     """
@@ -124,8 +88,6 @@ def row_of(folder: Path, draws_data: bool) -> Row:
     result = run.result
     if not result.is_tested:
         raise UserError(f"{folder} was not evaluated on test; remove it to run the cell again")
-    unseen = result.score("unseen")
-    learned = {k: _rounded(v) for k, v in learning_of(folder, result).items()}
     final = [stage.final_task_weights for stage in result.stages]
     weights = [own[END_TASK] for own in final if END_TASK in own]
     return Row(
@@ -141,29 +103,58 @@ def row_of(folder: Path, draws_data: bool) -> Row:
         metric=result.metric,
         dev=round(result.dev_score, _DIGITS),
         test=round(result.score("whole") or 0.0, _DIGITS),
-        unseen=_rounded(unseen),
+        unseen=_rounded(result.score("unseen")),
         tflop=None if result.flops is None else round(result.flops / 1e12, 3),
         seconds=round(result.seconds, 1),
         stages="; ".join(_stages(result)),
         end_task_weight=round(weights[-1], _DIGITS) if weights else None,
-        **learned,
+        **{name: _rounded(value) for name, value in learning_of(folder, result).items()},
         config=digest_of(run.options, draws_data),
         commit=note.commit,
     )
 
 
 def _rounded(value: float | None) -> float | None:
-    return None if value is None else round(value, _DIGITS)
+    return None if value is None or math.isnan(value) else round(value, _DIGITS)
+
+
+def _stages(result: Result) -> Iterable[str]:
+    for stage in result.stages:
+        best = max((value for _, value in stage.evaluations), default=None)
+        words = f"{stage.name} {stage.steps}"
+        yield words if best is None else f"{words}: {best:.4f}"
+
+
+def learning_of(folder: Path, result: Result) -> dict[str, float | None]:
+    """Return how the last stage with the end task learned, as entries of a `Row`.
+
+    They are NaN where the step log does not hold them; there are none without a log.
+    """
+    if not (folder / "steps.csv").is_file():
+        return {}
+    log = read_steps(folder, ["loss", "gradient_norm", "cosine"]).dropna(subset="loss")
+    trained = log[log.task == END_TASK].stage
+    if trained.empty:
+        return {}
+    (stage,) = (stage for stage in result.stages if stage.name == trained.iloc[-1])
+    log = log[log.stage == stage.name]
+    own, others = log[log.task == END_TASK], log[log.task != END_TASK]
+    first = (1 - LAST) * stage.steps
+    return {
+        "end_task_loss": own[own.step > first].loss.mean(),
+        "auxiliary_loss": others[others.step > first].loss.mean(),
+        "best_at": None if stage.best_step is None else stage.best_step / stage.steps,
+        "end_task_norm": own.gradient_norm.median(),
+        "auxiliary_norm": others.gradient_norm.median(),
+        "end_task_cosine": own.cosine.median(),
+    }
 
 
 def digest_of(options: dict[str, Any], draws_data: bool) -> str:
     """Return a digest of a run's options, without its seed and without the folders in paths.
 
-    Options that are null are left out: a later version may have more of them.
-
-    Args:
-        options: the values by name.
-        draws_data: whether `task.split_seed` is the run's seed, which then is left out too.
+    Options that are null are left out: a later version may have more of them. So is
+    `task.split_seed` where it is the run's seed.
     """
     kept = {
         name: _placeless(name, value)
@@ -173,7 +164,7 @@ def digest_of(options: dict[str, Any], draws_data: bool) -> str:
     if draws_data:
         kept["task.split_seed"] = "seed"
     text = json.dumps(kept, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:_SHOWN]
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 def _placeless(name: str, value: Any) -> Any:
@@ -200,40 +191,24 @@ def read_rows(path: Path) -> list[Row]:
     if not path.is_file():
         return []
     rows: dict[tuple[str, str, int], Row] = {}
-    try:
-        table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""))
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path.name} is not UTF-8 ({error.reason})") from error
-    unknown = [name for name in table.fieldnames or () if name not in Row.model_fields]
-    if unknown:
-        raise UserError(f"{path.name}, line 1: there is no column {unknown[0]!r}")
+    table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""), strict=True)
     for line, entries in enumerate(table, 2):
-        if None in entries:
-            raise UserError(f"{path.name}, line {line}: more fields than the header has")
-        filled = {name: value for name, value in entries.items() if value}
+        unknown = entries.keys() - Row.model_fields.keys()
         try:
-            row = Row.model_validate_strings(filled)
-        except ValidationError as error:
-            raise UserError(f"{path.name}, line {line}: {violation(error)}") from error
-        if row.key in rows:
-            raise UserError(f"{path.name}, line {line}: {row.cell}, seed {row.seed}, again")
+            if unknown:
+                raise UserError(f"there is no column {', '.join(map(str, unknown))}")
+            row = Row.model_validate_strings({n: value for n, value in entries.items() if value})
+            if row.key in rows:
+                raise UserError(f"{row.cell}, seed {row.seed}, again")
+        except (UserError, ValidationError) as error:
+            told = violation(error) if isinstance(error, ValidationError) else error
+            raise UserError(f"{path.name}, line {line}: {told}") from error
         rows[row.key] = row
     return list(rows.values())
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:
     """Write a part's file, one row for each run, in the given order."""
-
-    def write(scratch: Path) -> None:
-        entries = [row.model_dump() for row in rows]
-        frame = pd.DataFrame(entries, columns=list(Row.model_fields), dtype=object)
-        frame.to_csv(scratch, index=False, lineterminator="\n")
-
-    write_durably(path, write)
-
-
-def _stages(result: Result) -> Iterable[str]:
-    for stage in result.stages:
-        best = max((value for _, value in stage.evaluations), default=None)
-        said = f"{stage.name} {stage.steps}"
-        yield said if best is None else f"{said}: {best:.4f}"
+    entries = [row.model_dump() for row in rows]
+    frame = pd.DataFrame(entries, columns=list(Row.model_fields), dtype=object)
+    write_durably(path, lambda scratch: frame.to_csv(scratch, index=False, lineterminator="\n"))

@@ -7,8 +7,7 @@ from statistics import mean
 
 import pytest
 
-from studies.estimate import LEAST_SEEDS, contrast_of
-from studies.format import bounds
+from studies.estimate import LEAST_SEEDS, bounds, contrast_of
 from studies.part import Contrast, all_parts, read_part
 from studies.row import Row, read_rows
 from tartan.report.settings import metric_label

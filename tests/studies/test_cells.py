@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-import subprocess
 
 import pytest
-from hydra.core.override_parser.overrides_parser import OverridesParser
 
 import studies.cells
-from studies.__main__ import _arguments, main
-from studies.cells import collect, commit_of, keep, run_part, train
+from studies.__main__ import main
+from studies.cells import collect, run_part
 from studies.part import cells_of, read_part
 from studies.row import CELL, CellNote, read_rows
 from tartan.errors import UserError
@@ -19,7 +17,7 @@ from tests.conftest import ROOT
 from tests.in_process import config_of, toy
 from tests.report.made_up_runs import config_of as made_up_config
 from tests.report.made_up_runs import result_of, write_run
-from tests.studies.made_up_rows import PART, row, write_part
+from tests.studies.made_up_rows import PART, write_part
 
 
 @pytest.fixture
@@ -70,36 +68,6 @@ def test_what_has_a_row_is_not_run_again(tmp_path, part, trained):
     assert [r.test for r in found if r.setting == "tapt"] == [0.5, 0.6]
 
 
-def test_a_cell_that_cannot_be_run_does_not_stop_the_others(tmp_path, part, trained, capsys):
-    folder = tmp_path / "runs" / "toy" / "1x" / "finetune" / "seed0"
-    folder.mkdir(parents=True)
-    (folder / CELL).write_text("torn {")
-    assert run(tmp_path, part, seeds=1) == ["toy/1x/finetune/seed0"]
-    assert trained == ["1x/tapt", "end/finetune"]
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("error: toy/1x/finetune/seed0: study.json: ")
-
-
-@pytest.mark.parametrize("seeds", [0, -1])
-def test_no_seeds_is_one_line(tmp_path, part, seeds):
-    with pytest.raises(UserError, match=r"^--seeds: "):
-        run(tmp_path, part, seeds=seeds)
-
-
-@pytest.mark.parametrize("name", ["runs", "my (new) runs", "a=b,c", "f\u00e4rg", "it's"])
-def test_a_run_is_told_its_folder_whatever_its_name_has(tmp_path, monkeypatch, name):
-    called = []
-
-    def call(command):
-        called.extend(command)
-        return 0
-
-    monkeypatch.setattr(studies.cells, "run_child", call)
-    assert train(["seed=0"], tmp_path / name) == 0
-    (folder,) = OverridesParser.create().parse_overrides(called[-1:])
-    assert (folder.key_or_group, folder.value()) == ("hydra.run.dir", str(tmp_path / name))
-
-
 def test_a_cell_that_fails_has_no_row_and_is_tried_again(tmp_path, part, trained):
     trained.failing = ("1x/tapt",)
     assert run(tmp_path, part, seeds=1) == ["toy/1x/tapt/seed0"]
@@ -137,19 +105,6 @@ def test_rows_of_runs_trained_elsewhere_are_collected(tmp_path, part, trained):
         collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
 
 
-def test_a_newer_run_replaces_its_row_and_others_stay(tmp_path, part):
-    path = tmp_path / "toy.csv"
-    order = list(cells_of("toy", part))
-    beyond = row("tapt", 7, 0.7)
-    keep(path, [row("tapt", 0, 0.1), beyond], order)
-    keep(path, [row("tapt", 0, 0.2), row("finetune", 0, 0.3)], order)
-    assert [(r.setting, r.test) for r in read_rows(path)] == [
-        ("finetune", 0.3),
-        ("tapt", 0.2),
-        ("tapt", 0.7),
-    ]
-
-
 def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, trained, monkeypatch):
     monkeypatch.setattr(studies.cells, "commit_of", lambda folder: "new")
     for setting, before in (("finetune", "old"), ("tapt", "new")):
@@ -160,24 +115,6 @@ def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, train
     run(tmp_path, part, seeds=1, only="1x")
     commits = {r.setting: r.commit for r in read_rows(tmp_path / "results" / "toy.csv")}
     assert commits == {"finetune": "old+new", "tapt": "new"}
-
-
-def test_the_commit_tells_whether_the_program_was_changed(tmp_path):
-    assert commit_of(tmp_path) == "unknown"
-
-    def git(*arguments):
-        own = ["-c", "user.name=n", "-c", "user.email=e@e.e"]
-        subprocess.run(["git", "-C", str(tmp_path), *own, *arguments], check=True)
-
-    (tmp_path / "src").mkdir()
-    (tmp_path / "src" / "a.py").write_text("1")
-    git("init", "-q")
-    git("add", ".")
-    git("commit", "-qm", "first")
-    clean = commit_of(tmp_path)
-    assert len(clean) == 40
-    (tmp_path / "src" / "a.py").write_text("2")
-    assert commit_of(tmp_path) == f"{clean}-changed"
 
 
 def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, monkeypatch):
@@ -210,26 +147,4 @@ def test_the_command_line_writes_the_page(tmp_path, capsys):
     assert re.search(r"\b0 of [1-9]\d* runs done; `make study PART=suspects`", page)
     assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
     assert "error: the study has no part 'nothing'" in capsys.readouterr().err
-    assert (ROOT / "conf" / "study").is_dir()
-
-
-@pytest.mark.parametrize(
-    "given",
-    [
-        ["made_up", "data_dir=/data", "trainer=cpu", "--only", "3x", "--seeds", "1"],
-        ["made_up", "--only", "3x", "--seeds", "1", "data_dir=/data", "trainer=cpu"],
-        ["--only", "3x", "data_dir=/data", "--seeds", "1", "trainer=cpu"],
-    ],
-)
-def test_options_of_runs_may_stand_before_and_behind_flags(given):
-    options = _arguments(["run", *given])
-    assert options.part == (given[0] if given[0] == "made_up" else None)
-    assert options.options == ["data_dir=/data", "trainer=cpu"]
-    assert (options.only, options.seeds) == ("3x", 1)
-
-
-@pytest.mark.parametrize("given", [["run", "made_up", "--onyl", "3x"], ["write", "trainer=cpu"]])
-def test_what_is_no_option_is_refused(given, capsys):
-    with pytest.raises(SystemExit):
-        _arguments(given)
-    assert "unrecognized arguments" in capsys.readouterr().err
+    assert not (ROOT / "conf" / "study").exists()  # which the wheel would hold

@@ -23,12 +23,6 @@ def test_budgets_are_points_of_a_line_and_what_costs_nothing_is_a_level():
     assert set(level.get_ydata()) == {40}
 
 
-def test_each_task_and_number_of_labels_has_a_panel():
-    own = rows({"finetune": [0.5]}) + rows({"finetune": [0.7]}, labelled=3219)
-    titles = [axes.get_title(loc="left") for axes in draw_costs(own).axes]
-    assert titles == ["toy, 300 labels", "toy, 3,219 labels"]
-
-
 def test_nothing_is_drawn_without_a_cost():
     assert draw_costs(rows({"tfidf": [0.4]}, tflop=None)) is None
     assert draw_costs([]) is None

@@ -10,12 +10,10 @@ from omegaconf import OmegaConf
 
 from studies.part import (
     FOLDER,
-    NO_BUDGET,
     SETFIT,
     TFIDF,
     all_parts,
     cells_of,
-    part_names,
     read_part,
 )
 from tartan.errors import UserError
@@ -24,7 +22,7 @@ from tests.in_process import config_of
 from tests.studies.made_up_rows import PART, write_part
 
 
-@pytest.mark.parametrize("name", part_names())
+@pytest.mark.parametrize("name", all_parts())
 def test_every_setting_of_a_part_is_a_run_that_takes_the_steps_its_budget_pays_for(name):
     part = read_part(name)
     # a setting's other budgets differ in numbers only
@@ -69,14 +67,6 @@ def test_a_budget_or_a_setting_may_have_fewer_seeds(tmp_path):
         )
 
 
-@pytest.mark.parametrize(("option", "seeds"), [("task.split_seed=${seed}", [0, 1]), ("a=b", [0])])
-def test_tfidf_stands_beside_the_runs_of_each_seed_that_has_its_own_data(tmp_path, option, seeds):
-    content = {**PART, "tfidf": True, "options": [option]}
-    part = read_part("toy", write_part(tmp_path, content))
-    cells = [cell for cell in cells_of("toy", part) if cell.setting == TFIDF]
-    assert [(cell.budget, cell.seed) for cell in cells] == [(NO_BUDGET, seed) for seed in seeds]
-
-
 def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_evaluated(tmp_path):
     part = read_part("toy", write_part(tmp_path))
     assert part.steps_of(part.settings["tapt"], part.budgets["1x"]) == {"tapt": 12, "finetune": 25}
@@ -96,18 +86,12 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
     [
         (["seeds"], 0, "seeds: Input should be greater than or equal to 1"),
         (["sedes"], 3, "sedes: Extra inputs are not permitted"),
-        (["settings", "tapt", "budgets"], ["9x"], "settings.tapt.budgets: there is no 9x"),
+        (["settings", "tapt", "budgets"], ["9x"], "there is no 9x"),
         (["questions", "pays", "of"], "train", "questions.pays.of: Input should be 'test'"),
         (
             ["questions", "pays", "contrasts", "at 1x", "plus"],
             ["end/tapt"],
-            "questions.pays: there is no end/tapt",
-        ),
-        (["main"], {"TAPT": "end/tapt"}, "main: there is no end/tapt"),
-        (
-            ["settings", "tapt", "method"],
-            SETFIT,
-            "settings.tapt: Value error, setfit has one stage",
+            "there is no end/tapt",
         ),
         (
             ["questions", "pays", "contrasts", "at 1x", "minus"],
@@ -125,7 +109,7 @@ def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, m
     with pytest.raises(UserError) as caught:
         read_part("toy", write_part(tmp_path, content))
     assert message in str(caught.value)
-    assert "conf/study/toy.yaml" in str(caught.value)
+    assert "toy.yaml" in str(caught.value)
 
 
 def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
@@ -134,19 +118,6 @@ def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
     part, other = read_part("toy", folder), read_part("other", folder)
     assert (other.title, other.seeds, other.settings) == ("Other", 5, part.settings)
     assert list(all_parts(folder)) == ["other", "toy"]
-    for above in ("absent", "circle"):
-        write_part(folder, {"extends": above}, "circle")
-        with pytest.raises(UserError, match=f"extends: there is no other part '{above}'"):
-            read_part("circle", folder)
-
-
-def test_parts_that_extend_each_other_are_one_line(tmp_path):
-    for name, above in (("first", "second"), ("second", "first"), ("third", "first")):
-        write_part(tmp_path, {"extends": above}, name)
-    line = r"^conf/study/second\.yaml: extends: part 'first' extends 'second' itself$"
-    for name in ("first", "third"):
-        with pytest.raises(UserError, match=line):
-            read_part(name, tmp_path)
 
 
 def test_an_unknown_part_is_told_the_known_ones():

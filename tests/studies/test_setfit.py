@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from studies.cells import run_part
+from studies.classifiers import setfit_row
 from studies.part import cells_of, read_part
 from studies.row import read_rows
-from studies.setfit import setfit_row
 from tartan.errors import UserError
 from tests.in_process import toy
 from tests.studies.made_up_rows import PART, write_part

@@ -44,8 +44,7 @@ from tartan.methods.module import TaskMixing
 from tartan.methods.outcome import StageOutcome
 from tartan.methods.shards import load_whole_state, unshard, whole_state
 from tartan.methods.stage import Stage
-from tartan.model_card.card import write_card
-from tartan.model_card.encoder_card import write_encoder_card
+from tartan.model_card.card import write_card, write_encoder_card
 from tartan.run_folder.identity import identified
 from tartan.run_folder.lock import exclusive_run
 from tartan.run_folder.result import Baseline, Result, write_result

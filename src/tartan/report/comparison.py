@@ -15,12 +15,7 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class ComparisonOptions:
-    """Options of comparisons.
-
-    Attributes:
-        paired: whether values of the same seed belong together.
-        holm: whether p-values are adjusted for their number in a table.
-    """
+    """Whether values of a seed belong together; whether p-values are adjusted over a table."""
 
     paired: bool = False
     holm: bool = False
@@ -35,16 +30,12 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of `ours` with `theirs` on a part of test.
+    """A comparison of two settings on a part of test.
 
     Attributes:
-        ours: the setting in question.
-        theirs: the setting that it is compared with.
-        part: the part of test.
         seeds: number of values on each side.
         effect: difference of the means, as shares of 1; None with fewer than two values on a side.
         test: the permutation test; None as `effect`.
-        paired: whether values of the same seed belong together.
         directed: whether it was fixed before looking at the scores which side has to be the better;
             only then may a one-sided p decide.
         adjusted: `p`, adjusted by Holm's correction over the table; None unless asked for.
@@ -123,26 +114,14 @@ def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
     ]
 
 
-@dataclass(frozen=True)
-class Ranking:
-    """Settings by their mean.
-
-    Attributes:
-        settings: the ranked settings, the highest mean first; of pairs only with the seeds that all
-            of them have.
-        left_out: settings with a score that are not ranked, in their order.
-    """
-
-    settings: tuple[Setting, ...]
-    left_out: tuple[Setting, ...]
-
-
-def ranking_of(settings: Sequence[Setting], part: Part, *, paired: bool = False) -> Ranking:
-    """Rank settings by their mean on a part of test, over seeds that allow a comparison.
+def ranking_of(
+    settings: Sequence[Setting], part: Part, *, paired: bool = False
+) -> tuple[list[Setting], list[Setting]]:
+    """Return settings by their mean on a part of test, the highest first, and those left out.
 
     Where some have two seeds, those with one are left out: nothing could be tested against them,
     and the highest of few seeds is high by chance more often. Of pairs, settings are also left out,
-    those with the fewest seeds first, until the others share two seeds.
+    those with the fewest seeds first, until the others share two seeds; they have these seeds only.
     """
     scored = [setting for setting in settings if setting.scores(part)]
     least = min(2, max((len(setting.scores(part)) for setting in scored), default=0))
@@ -153,17 +132,17 @@ def ranking_of(settings: Sequence[Setting], part: Part, *, paired: bool = False)
 
     while paired and kept and len(shared()) < least:
         kept.remove(min(reversed(kept), key=lambda setting: len(setting.scores(part))))
-    left_out = tuple(setting for setting in scored if setting not in kept)
+    left_out = [setting for setting in scored if setting not in kept]
     if paired and kept:
         seeds = shared()
         kept = [setting.of_seeds(seeds) for setting in kept]
     kept.sort(key=lambda setting: -setting.mean(part))
-    return Ranking(tuple(kept), left_out)
+    return kept, left_out
 
 
 def reference_of(
     settings: Sequence[Setting], part: Part, *, paired: bool = False
-) -> tuple[Setting | None, tuple[Setting, ...]]:
+) -> tuple[Setting | None, list[Setting]]:
     """Return the setting to compare with, and the baselines that were not considered for it.
 
     It is the best baseline, or else the first setting with equal task weights, or else the first
@@ -174,10 +153,9 @@ def reference_of(
     baselines = [setting for setting in scored if not setting.result.is_joint]
     if not baselines:
         scored.sort(key=lambda s: (len(s.scores(part)) == 1, s.result.weighting != "uniform"))
-        return next(iter(scored), None), ()
-    ranking = ranking_of(baselines, part, paired=paired)
-    best = ranking.settings[0].key
-    return next(setting for setting in baselines if setting.key == best), ranking.left_out
+        return next(iter(scored), None), []
+    ranked, left_out = ranking_of(baselines, part, paired=paired)
+    return next(one for one in baselines if one.key == ranked[0].key), left_out
 
 
 def comparisons_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> list[Comparison]:
@@ -194,10 +172,9 @@ def comparisons_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> l
 
 @dataclass(frozen=True)
 class Verdict:
-    """The winning setting on a part of test, with its comparisons.
+    """The setting with the highest mean on a part of test, with its comparisons.
 
     Attributes:
-        best: the setting with the highest mean.
         next_best: its comparison with the second; None if there is none.
         claim: comparison of the best method that trains the tasks together with the best of the
             others, the higher one as `ours`; None unless there are both.
@@ -207,7 +184,7 @@ class Verdict:
     best: Setting
     next_best: Comparison | None
     claim: Comparison | None
-    left_out: tuple[Setting, ...] = ()
+    left_out: list[Setting]
 
 
 def verdict_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> Verdict | None:
@@ -217,8 +194,7 @@ def verdict_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> Verdi
     two-sided.
     """
     choice = choice.on(bench)
-    ranking = ranking_of(bench.settings, part, paired=choice.paired)
-    ranked = ranking.settings
+    ranked, left_out = ranking_of(bench.settings, part, paired=choice.paired)
     if not ranked:
         return None
     table = comparisons_of(bench, part, choice) if choice.holm else []
@@ -236,4 +212,4 @@ def verdict_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> Verdi
     if joint and others:
         claim = compared(*sorted((joint[0], others[0]), key=ranked.index))
     next_best = compared(*ranked[:2]) if len(ranked) > 1 else None
-    return Verdict(ranked[0], next_best, claim, ranking.left_out)
+    return Verdict(ranked[0], next_best, claim, left_out)

@@ -34,14 +34,7 @@ from tartan.run_folder.result import Part
 
 
 class Column(Plain):
-    """A column of a table, and which settings belong in it.
-
-    Attributes:
-        auxiliaries: kinds of all of the setting's auxiliary tasks; None for any.
-        size: size of the auxiliary tasks of kind `domain`.
-        weighting: name of the weighting; None for any, or none.
-        without: options, and the values with which a run does not belong here.
-    """
+    """A column of a table, and which settings belong in it; None admits any."""
 
     label: str
     method: str
@@ -66,25 +59,14 @@ class Column(Plain):
 
 
 class Published(Plain):
-    """A row of the paper: mean and standard deviation in percent by column, and p-values."""
+    """A row of the paper."""
 
     scores: dict[str, tuple[float, float]]
     p: dict[str, float] = Field(default_factory=dict)
 
 
 class PaperTable(Plain):
-    """A table of the paper, filled with our runs.
-
-    Attributes:
-        paper: its number in the paper.
-        columns: columns by name, in order.
-        encoder: name of the paper's encoder.
-        encoder_names: names under which our runs use the same encoder.
-        seeds: number of the paper's seeds.
-        against: columns of which the best is compared with the tested ones.
-        tested: columns that get a p-value.
-        published: the paper's rows, by task; a run of another task does not belong here.
-    """
+    """A table of the paper; `paper_tables.yaml` says what its entries are."""
 
     key: str
     paper: str
@@ -167,9 +149,9 @@ def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: Comparison
         if cell.seeds and cell.seeds < most:
             row.cells[name] = replace(cell, marks=f"({cell.seeds})† {cell.marks}".rstrip())
     against = {settings[n].key: settings[n] for n in table.against if n in settings}
-    ranking = ranking_of(list(against.values()), part, paired=paired)
-    if ranking.settings:
-        best = against[ranking.settings[0].key]
+    ranked, _ = ranking_of(list(against.values()), part, paired=paired)
+    if ranked:
+        best = against[ranked[0].key]
         for name in table.tested:
             if name in settings:
                 row.tested[name] = compare(settings[name], best, part, paired=paired, directed=True)
@@ -220,14 +202,15 @@ def _notes(
     notes = ["Mean ± standard deviation over seeds, in percent."]
     if table.tested:
         labels = [table.columns[name].label for name in table.against]
-        against = labels[0] if len(labels) == 1 else f"the better of {' and '.join(labels)}"
+        against = " or ".join(labels) + ", whichever is better and has enough seeds"
+        against = against if len(labels) > 1 else labels[0]
         paired = [choice.on(row.bench).paired for row in rows]
         how = " of paired seeds" if any(paired) else ""
         how += " (where each seed draws its own data)" if any(paired) and not all(paired) else ""
         adjusted = ", after Holm's correction over the table" if choice.holm else ""
         notes.append(
-            f"p: one-sided permutation test{how} against {against} (of those with enough seeds)"
-            f"{adjusted}; bold: p below {LEVEL}."
+            f"p: one-sided permutation test{how} against {against}{adjusted}; "
+            f"bold: p below {LEVEL}."
         )
     of = "" if part == "whole" else f" of the {PART_LABELS['whole']}"
     notes.append(f"Rows marked 'paper' are its published numbers{of}, with {table.encoder}.")

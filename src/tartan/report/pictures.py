@@ -33,15 +33,7 @@ _HEADS = {"separate": "separate meta head (equation 7)", "shared": "shared head 
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure with its name and caption.
-
-    Attributes:
-        name: name of its files, without ending.
-        bench: key of the benchmark that it shows; empty if it shows several.
-        kind: kind of figure, e.g. `seeds-whole`.
-        caption: a sentence on what it shows.
-        figure: the figure.
-    """
+    """A figure: of a benchmark, by its key, or of several; its kind is e.g. `seeds-whole`."""
 
     name: str
     bench: str
@@ -51,12 +43,7 @@ class Picture:
 
 
 def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Picture]:
-    """Return every figure for which the runs have the numbers.
-
-    Args:
-        benches: the benchmarks.
-        remarks: gets a line for each run of which something could not be drawn.
-    """
+    """Return every figure for which the runs have the numbers; the rest goes to `remarks`."""
     pictures = [
         Picture(f"{bench.key}.{kind}", bench.key, kind, caption, drawn)
         for bench in benches
@@ -268,10 +255,8 @@ def _shares(run: Run) -> pd.DataFrame:
     table = table[table["stage"] == table["stage"].iloc[-1:].max()]
     table = table.drop_duplicates(["step", "factor"], keep="last")
     complete = len(table) == table["factor"].nunique() * table["step"].nunique()
-    kinds_known = {*table["factor"].str.partition("/")[0]} == {*STAGES, JOINT, TWO_WAY}
-    if table.empty or table.isna().any(axis=None) or not (complete and kinds_known):
-        raise UserError("factors.csv: its factors are not those of composed objectives")
-    shares = shares_of(table)
-    if shares["share"].isna().any():
+    known = {*table["factor"].str.partition("/")[0]} == {*STAGES, JOINT, TWO_WAY}
+    shares = shares_of(table) if complete and known and table["logit"].notna().all() else None
+    if shares is None or shares["share"].isna().any():
         raise UserError("factors.csv: its factors are not those of composed objectives")
     return shares

@@ -40,13 +40,9 @@ class Report:
     """The content of a report of a folder of runs.
 
     Attributes:
-        found: the runs that were read, and the state of all.
-        choice: options of comparisons.
         inventory: a sentence about the runs that were read.
-        benches: the benchmarks in order.
         paper: the paper's tables for which there are runs.
         without_runs: titles of the paper's other tables.
-        pictures: the figures.
         remarks: lines about what could not be read or drawn.
     """
 

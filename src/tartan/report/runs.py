@@ -32,9 +32,7 @@ class Run:
     """A finished run.
 
     Attributes:
-        folder: the run folder.
         name: the folder's name, relative to the folder of the report.
-        result: the run's result, which says its setting and its data.
         options: its options by dotted name, without those that do not change the training; empty
             where the folder has no config.
         command: the command that trains it; None if unknown.
@@ -175,11 +173,7 @@ def read_command(folder: Path) -> str | None:
 
 
 def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
-    """Return columns of a log that a run writes line by line, without an incomplete last line.
-
-    Args:
-        path: the log, e.g. `steps.csv`.
-        kinds: types of the columns to return, by name.
+    """Return columns of a log, by their types, without an incomplete last line.
 
     Raises:
         UserError: there is no log, or it is of another form.
@@ -193,11 +187,7 @@ def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
 
 
 def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
-    """Return a run's step log: stage, step, task, weight, and the columns of numbers `more`.
-
-    Raises:
-        UserError: see `read_log`.
-    """
+    """Return a run's step log: stage, step, task, weight, and columns of numbers (`read_log`)."""
     kinds = {"stage": str, "step": float, "task": str, "weight": float}
     return read_log(folder / "steps.csv", kinds | dict.fromkeys(more, float))
 
@@ -241,16 +231,7 @@ class _Report(Plain):
 
 
 def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """Return a sweep's jobs by command; later reports of a job replace earlier ones.
-
-    Args:
-        record: the sweep's record.
-        root: the folder of the report.
-        jobs: the runs that exist, by name.
-
-    Raises:
-        UserError: the record cannot be read.
-    """
+    """Return a sweep's jobs by command, from its record and the runs below `root` by name."""
     sweep = record.parents[1].relative_to(root).as_posix()
     start = "" if sweep == "." else f"{sweep}/"
     names = {name.removeprefix(start): name for name in jobs if name.startswith(start)}

@@ -28,7 +28,7 @@ class Setting:
     Attributes:
         key: name in files and HTML ids: letters, digits, `_` and `-`.
         label: name that tells it from the benchmark's other settings.
-        runs: the runs in the order of their seeds; at least one.
+        runs: the runs in the order of their seeds.
         repeated: older runs with a seed that is in `runs` too; they are not counted.
         options: the options that its training read, of which all its runs have the same values.
         short: the label, shortened for figures; no other setting's is the same.
@@ -74,11 +74,7 @@ class Setting:
 class Benchmark:
     """Settings that may be compared: on the same data, with the same encoder.
 
-    Attributes:
-        key: name of the benchmark in files and HTML ids.
-        label: names of the task and the encoder.
-        settings: the settings, in the order of the paper's methods.
-        draws_data: whether each seed draws its own data, so that runs of the same seed are pairs.
+    Where each seed draws its own data, runs of the same seed are pairs.
     """
 
     key: str
@@ -194,11 +190,6 @@ def labels_apart(
     """Return different labels: equal ones get the options in which they differ, or their names.
 
     E.g. `META-TARTAN [eta=0.1]`; as few options are shown as it takes.
-
-    Args:
-        labels: the labels.
-        options: the options of each.
-        names: the name of each, shown where no options tell them apart.
     """
     full = list(labels)
     for label in {label for label in labels if labels.count(label) > 1}:

@@ -44,10 +44,8 @@ class Cell:
     """What a cell shows, and the numbers and runs behind it.
 
     Attributes:
-        words: the text, e.g. `70.48 ± 4.42`.
         setting: the setting behind it; None for the paper's numbers.
         value: the number that it shows; of scores the mean over seeds, as a share of 1.
-        deviation: sample standard deviation over the seeds.
         seeds: number of seeds of a score; None for other cells.
         significant: whether it is significantly better than what it is compared with.
         marks: marks that the table's notes explain.
@@ -214,21 +212,17 @@ def to_markdown(table: ResultTable) -> str:
 
 def markdown_of(frame: pd.DataFrame, left: int) -> str:
     """Return a frame of Markdown as a table; all columns but the first `left` are numbers."""
-    lines = [list(frame.columns), *frame.itertuples(index=False)]
-    columns = range(len(frame.columns))
-    widths = [max(len(line[place]) for line in lines) for place in columns]
-    rules = [
-        f":{'-' * (w + 1)}" if place < left else f"{'-' * (w + 1)}:"
-        for place, w in enumerate(widths)
-    ]
-    rows = []
-    for line in lines:
-        padded = [
-            text.ljust(width) if place < left else text.rjust(width)
-            for place, (text, width) in enumerate(zip(line, widths, strict=True))
-        ]
-        rows.append(f"| {' | '.join(padded)} |")
-    return "\n".join([rows[0], f"|{'|'.join(rules)}|", *rows[1:]])
+    widths = [max([len(head) + 2, *map(len, frame[head])]) for head in frame.columns]
+
+    def line(texts: Sequence[str]) -> str:
+        first = [text.ljust(width) for text, width in zip(texts, widths, strict=True)][:left]
+        rest = [text.rjust(width) for text, width in zip(texts, widths, strict=True)][left:]
+        return f"| {' | '.join(first + rest)} |"
+
+    rules = [f":{'-' * (width + 1)}" for width in widths[:left]]
+    rules += [f"{'-' * (width + 1)}:" for width in widths[left:]]
+    rows = map(line, frame.itertuples(index=False))
+    return "\n".join([line(list(frame.columns)), f"|{'|'.join(rules)}|", *rows])
 
 
 def to_latex(table: ResultTable) -> str:
@@ -286,14 +280,7 @@ def to_csv(table: ResultTable) -> str:
 def _frame(
     table: ResultTable, escaped: Callable[[str], str], bold: str, italic: str
 ) -> pd.DataFrame:
-    """Return a table's text in a markup language.
-
-    Args:
-        table: the table.
-        escaped: returns a text such that it is shown as it is.
-        bold: pattern with `{}` for the text of significantly better scores.
-        italic: pattern with `{}` for the names of the paper's rows.
-    """
+    """Return a table's text in a markup language; `bold` and `italic` are patterns with `{}`."""
     rows = []
     for row in table.rows:
         names = [escaped(name) for name in (row.name, row.whose)]

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from studies.document import document_of
+from studies.page import page_of as page_of_parts
 from studies.part import all_parts, read_part
 from studies.row import read_rows
 from tests.conftest import ROOT
 from tests.studies.made_up_rows import PART, rows, write_part
 
+MAIN = {"fine-tuning": "1x/finetune", "pre-training first": "1x/tapt"}
+
 
 def page_of(tmp_path, own, content=PART):
-    return document_of({"toy": read_part("toy", write_part(tmp_path, content))}, {"toy": own})
+    return page_of_parts({"toy": read_part("toy", write_part(tmp_path, content))}, {"toy": own})
+
+
+def overview(tmp_path, *cases, **changed):
+    """The beginning of the page of as many parts as there are cases."""
+    part = read_part("toy", write_part(tmp_path, PART | {"main": MAIN} | changed))
+    names = [f"part {number}" for number in range(len(cases))]
+    page = page_of_parts(dict.fromkeys(names, part), dict(zip(names, cases, strict=True)))
+    return page.partition("## How to read this page")[0]
 
 
 def line_of(page, *cells):
@@ -37,36 +47,12 @@ def test_scores_on_unseen_texts_are_shown_where_they_differ_from_those_on_test(t
     assert "| unseen |" not in page_of(tmp_path, own[1:]).replace("  ", "")
 
 
-def test_equal_scores_are_shown_without_an_interval(tmp_path):
-    own = rows({"finetune": [0.50, 0.50, 0.50], "tapt": [0.56, 0.56, 0.56]})
-    page = page_of(tmp_path, own)
-    assert line_of(page, "1x", "tapt")[-1] == "+6.0"
-    assert line_of(page, "TAPT is better.") == ["not decided (test)", "at 1x", "3", "+6.0", "+6.0"]
-
-
 def test_a_cell_of_runs_with_other_options_is_named(tmp_path):
     own = [*rows({"finetune": [0.5], "tapt": [0.6]}), *rows({"finetune": [0.7]}, budget="end")]
     assert "same options" not in page_of(tmp_path, own)
     other = rows({"finetune": [0.5, 0.6]}, config="xyz")[1:]
     line = "Not all seeds of `1x/finetune` were trained with the same options"
     assert line in page_of(tmp_path, [*own, *other])
-
-
-def test_what_a_setting_does_is_told_in_a_line(tmp_path):
-    described = PART["settings"]["tapt"] | {"about": "reads the text\nfirst.\n"}
-    content = PART | {"settings": PART["settings"] | {"tapt": described}}
-    page = page_of(tmp_path, rows({"finetune": [0.5]}), content)
-    assert "\n- `tapt` reads the text first.\n" in page
-    assert "- `finetune`" not in page
-
-
-def test_a_statement_is_answered_with_its_numbers(tmp_path):
-    own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
-    page = page_of(tmp_path, own)
-    difference = "+10.0 (+7.5 to +12.5)"
-    line = ["holds (test)", "at 1x", "3", difference, difference]
-    assert line_of(page, "TAPT is better.") == line
-    assert line_of(page_of(tmp_path, own[:4]), "TAPT is better.")[0] == "not decided (test)"
 
 
 def test_a_statement_with_several_contrasts_is_told_once(tmp_path):
@@ -110,19 +96,64 @@ def test_settings_without_runs_are_told_by_their_number_only(tmp_path):
     assert not any("at 1x" in own for own in (page, empty))
 
 
-def test_the_page_shows_the_figure_of_what_has_a_cost(tmp_path):
-    assert "results/toy.svg" in page_of(tmp_path, rows({"finetune": [0.5]}))
-    assert "results/toy.svg" not in page_of(tmp_path, rows({"tfidf": [0.5]}, tflop=None))
+def test_the_main_table_holds_the_main_cells_their_differences_and_the_papers_scores(tmp_path):
+    own = rows({"finetune": [0.50, 0.52, 0.54], "tapt": [0.56, 0.56, 0.56]})
+    page = overview(tmp_path, [*own, *rows({"finetune": [0.9]}, budget="end")])
+    first = ["300", "fine-tuning", "3", "52.0 ± 2.0", "47.0 to 57.0", "–", "–", "–"]
+    assert line_of(page, "toy, macro-F1") == first
+    second = ["3", "56.0 ± 0.0", "–", "+4.0 (-1.0 to +9.0)", "0.125", "–"]
+    assert line_of(page, "", "", "pre-training first") == second
+    own = rows({"finetune": [0.5], "tapt": [0.6]}, task="scierc", labelled=3219)
+    page = overview(tmp_path, own)
+    assert line_of(page, "scierc, macro-F1")[-1] == "77.96 ± 2.96"
+    assert "## In short" not in overview(tmp_path, own, main={})
 
 
-def test_the_status_tells_of_the_paper_s_encoder(tmp_path):
-    assert "RoBERTa-base: not run" in " ".join(page_of(tmp_path, rows({"tapt": [0.5]})).split())
-    ran = rows({"tapt": [0.5]}, encoder="FacebookAI/roberta-base")
-    assert "RoBERTa-base: 1 run on toy" in page_of(tmp_path, ran)
+def test_ranks_and_differences_are_means_over_cases(tmp_path):
+    better = rows({"finetune": [0.50] * 3, "tapt": [0.60] * 3})
+    # a fourth seed that one method lacks does not count
+    worse = rows({"finetune": [0.50, 0.50, 0.50, 0.90], "tapt": [0.47] * 3})
+    page = overview(tmp_path, better, worse, better, rows({"finetune": [0.5] * 3}))
+    assert "Over the 3 cases" in page
+    # ranks 1, 2, 1 and differences 10, -3, 10, whose standard errors are 0.333 and 4.33
+    assert line_of(page, "fine-tuning") == ["1.7", "1.0 to 2.0", "–"]
+    gain = "+5.7 (-13.0 to +24.3)"
+    assert line_of(page, "pre-training first") == ["1.3", "1.0 to 2.0", gain]
+    assert "mean rank" not in overview(tmp_path, better, better)
+
+
+def test_decided_statements_and_the_paper_s_claims_are_listed_claims_first(tmp_path):
+    contrast = {"at 1x": {"plus": ["1x/tapt"], "minus": ["1x/finetune"]}}
+    end = {"at the end": {"plus": ["end/finetune"], "minus": ["1x/finetune"]}}
+    questions = {
+        "pays": {"statement": "TAPT is better.", "of": "test", "contrasts": contrast},
+        "open": {"statement": "More steps help.", "of": "test", "contrasts": end},
+        "claim": {"statement": "Claim (a): longer.", "of": "dev", "contrasts": deepcopy(end)},
+        "met": {"statement": "Claim (b): first.", "of": "dev", "contrasts": deepcopy(contrast)},
+    }
+    own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
+    page = overview(tmp_path, own, questions=questions)
+    start = (
+        "Of 4 statements to test, 2 hold, 0 do not, and 2 are not decided, 2 of them without runs."
+    )
+    assert start in " ".join(page.split())
+    told = "**Holds** for A made-up part: at 1x +10.0 (+7.5 to +12.5), p 0.125."
+    assert page.splitlines()[-5:-1] == [
+        "- Claim (a): longer. No runs yet for A made-up part.",
+        f"- Claim (b): first. {told}",
+        "- **Holds** for A made-up part:",
+        "  - TAPT is better.",
+    ]
+    twice = overview(tmp_path, own, own, questions=questions)
+    assert f"- Claim (b): first. {told} {told}" in twice.splitlines()
+
+
+def test_all_parts_compare_the_same_methods():
+    assert len({tuple(part.main) for part in all_parts().values()}) == 1
 
 
 def test_the_committed_page_is_of_the_committed_rows():
     parts = all_parts()
     own = {name: read_rows(ROOT / "docs" / "results" / f"{name}.csv") for name in parts}
     committed = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert committed == document_of(parts, own), "run python -m studies write"
+    assert committed == page_of_parts(parts, own), "run python -m studies write"

@@ -1,0 +1,155 @@
+"""Makes rows of classifiers that `src.run` does not train: TF-IDF, and SetFit by its library."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import torch
+from hydra import compose, initialize_config_dir
+from omegaconf import DictConfig
+from sklearn.linear_model import LogisticRegression
+from torch import Tensor
+from torch.utils.flop_counter import FlopCounterMode
+
+from studies.part import SETFIT, TFIDF, Cell
+from studies.row import Row, digest_of
+from tartan.data.text_task import LabelledTexts, TextTask
+from tartan.encoders.pretrained import PackagedEncoder
+from tartan.errors import UserError
+from tartan.evaluation.tf_idf import best_tf_idf
+from tartan.experiment.baseline import evaluated
+from tartan.run_folder.stored import options_of
+from tartan.settings import build
+
+_CONF = Path(__file__).parents[1] / "conf"
+STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
+"""Values of `C` that are tried, with words and with pairs too, with and without class weights."""
+LogProbabilities = Callable[[Sequence[str]], Tensor]
+"""A function that returns the log-probability of each label for texts, `(texts, labels)`."""
+
+
+def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+    """Train TF-IDF on the labelled examples of the cell's task, and evaluate it.
+
+    Args:
+        cell: the cell.
+        options: options of the command line, in addition to the cell's.
+        commit: the commit that trains it.
+
+    Raises:
+        UserError: the task cannot be read, or its examples are not single texts.
+    """
+    config, task = texts_of(cell, options)
+
+    def score(classifier: Any) -> float:
+        return scores_of(config, task, task.dev, classifier.log_probabilities)[task.metric]
+
+    start = time.monotonic()
+    train = task.train
+    best = best_tf_idf(train.texts, train.labels, score, STRENGTHS, ("balanced", None))
+    return Row(
+        **entries_of(cell, config, task, best.log_probabilities),
+        encoder="none",
+        method=TFIDF,
+        seconds=round(time.monotonic() - start, 1),
+        stages=best.settings,
+        commit=commit,
+    )
+
+
+def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+    """Train SetFit (Tunstall et al., 2022) for the cell's steps, and evaluate it.
+
+    Settings are its library's, and nothing is chosen on dev. A step reads `cell.batch_size` texts,
+    as one of fine-tuning does: half as many pairs. Arguments are those of `tfidf_row`.
+
+    Raises:
+        UserError: the library is not installed, the task is not one of single texts, or the
+            encoder is not the packaged one.
+    """
+    try:
+        from datasets import Dataset
+        from sentence_transformers import SentenceTransformer
+        from setfit import SetFitModel, Trainer, TrainingArguments
+    except ImportError as error:
+        raise UserError("setting setfit needs its library: pip install -e '.[setfit]'") from error
+
+    config, task = texts_of(cell, options)
+    encoder = build(config.encoder, "encoder")
+    if not isinstance(encoder, PackagedEncoder):
+        raise UserError("setting setfit reads encoder=minilm only, whose files are packaged")
+    torch.manual_seed(cell.seed)
+    body = SentenceTransformer(str(encoder.location()), device="cpu", local_files_only=True)
+    body.max_seq_length = int(config.task.max_length)
+    model = SetFitModel(model_body=body, model_head=LogisticRegression())
+    start = time.monotonic()
+    with TemporaryDirectory() as folder, FlopCounterMode(display=False) as flops:
+        arguments = TrainingArguments(
+            output_dir=folder,
+            batch_size=max(1, cell.batch_size // 2),
+            max_steps=cell.steps,
+            seed=cell.seed,
+            report_to="none",
+            eval_strategy="no",
+            save_strategy="no",
+            show_progress_bar=False,
+        )
+        examples = {"text": list(task.train.texts), "label": list(task.train.labels)}
+        Trainer(model, arguments, train_dataset=Dataset.from_dict(examples)).train()
+
+    def classify(texts: Sequence[str]) -> Tensor:
+        shares = torch.as_tensor(model.predict_proba(list(texts)), dtype=torch.float32)
+        return shares.clamp_min(1e-12).log()
+
+    seconds = round(time.monotonic() - start, 1)
+    return Row(
+        **entries_of(cell, config, task, classify),
+        encoder=encoder.name,
+        method=SETFIT,
+        tflop=round(flops.get_total_flops() / 1e12, 3),
+        seconds=seconds,
+        stages=f"contrastive {cell.steps}",
+        commit=commit,
+    )
+
+
+def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:
+    """Compose a cell's config and load its task, whose examples have to be single texts."""
+    with initialize_config_dir(str(_CONF), version_base="1.3"):
+        config = compose("config", overrides=[*cell.overrides, *options])
+    task = build(config.task, "task").load()
+    if not isinstance(task, TextTask) or task.train.pairs is not None:
+        raise UserError(f"{cell.setting} reads single texts, but task {task.name} has none")
+    return config, task
+
+
+def scores_of(
+    config: DictConfig, task: TextTask, split: LabelledTexts, classify: LogProbabilities
+) -> dict[str, float]:
+    """Return the task's metrics on a split by name, computed as in runs."""
+    values = evaluated(config, task, split, classify).compute(any_unseen=any(split.unseen))
+    return {name: round(float(value), 6) for name, value in values.items()}
+
+
+def entries_of(
+    cell: Cell, config: DictConfig, task: TextTask, classify: LogProbabilities
+) -> dict[str, Any]:
+    """Evaluate a classifier on dev and test; return the entries of its `Row` that result."""
+    test = scores_of(config, task, task.test, classify)
+    read = {n: value for n, value in options_of(config).items() if n.startswith("task.")}
+    return {
+        "budget": cell.budget,
+        "setting": cell.setting,
+        "seed": cell.seed,
+        "task": task.name,
+        "labelled": len(task.train),
+        "metric": task.metric,
+        "dev": scores_of(config, task, task.dev, classify)[task.metric],
+        "test": test[task.metric],
+        "unseen": test.get(f"{task.metric}_unseen"),
+        "config": digest_of({**read, "seed": cell.seed}, cell.draws_data),
+    }

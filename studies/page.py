@@ -1,0 +1,265 @@
+"""Writes `docs/results.md` from the rows, the parts' questions, and the template `page.md`."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from statistics import fmean
+
+from jinja2 import Environment, StrictUndefined
+from scipy.stats import rankdata
+
+from studies.estimate import (
+    LEAST_SEEDS,
+    SeedMean,
+    answer,
+    by_seed,
+    contrast_of,
+    has_runs,
+    interval_words,
+    markdown_table,
+    mean_of,
+    published_score,
+    signed,
+)
+from studies.part import Contrast, Part, Question, cells_of
+from studies.row import Row
+from tartan.files import escape_markdown
+from tartan.report.settings import metric_label, plural
+
+BASELINE = "finetune"
+"""The setting that others with the same budget are compared with."""
+Parts = Mapping[str, Part]
+Rows = Mapping[str, Sequence[Row]]
+
+
+def page_of(parts: Parts, rows: Rows) -> str:
+    """Return the page as Markdown, from the parts by name, in order, and the rows of each."""
+    scores = [line for name, part in parts.items() for line in _main_lines(part, rows[name])]
+    cases = _complete_cases(parts, rows)
+    asked = [(q, rows[name]) for name, part in parts.items() for q in part.questions.values()]
+    counts = Counter(answer(question, own) for question, own in asked)
+    roberta = [r for own in rows.values() for r in own if "roberta" in r.encoder.lower()]
+    tasks = ", ".join(sorted({row.task for row in roberta}))
+    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    page: str = environment.from_string(template).render(
+        scores=markdown_table(scores, left=3) if scores else "",
+        ranks=_ranks(cases),
+        cases=len(cases),
+        least=LEAST_SEEDS,
+        total=len(asked),
+        holds=counts["holds"],
+        refuted=counts["does not hold"],
+        open=counts["not decided"],
+        empty=sum(not has_runs(question, own) for question, own in asked),
+        answers="\n".join(_answers(parts, rows)),
+        parts=[_part(name, part, rows[name]) for name, part in parts.items()],
+        roberta=f"{plural(len(roberta), 'run')} on {tasks}" if roberta else "",
+    )
+    return page.strip() + "\n"
+
+
+def _main_lines(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
+    """Yield a line of the main table for each of the part's main cells that has rows."""
+    base = next(iter(part.main.values()), "")
+    for method, cell in part.main.items():
+        own = [row for row in rows if row.cell == cell]
+        if not own:
+            continue
+        first, test, is_first = own[0], SeedMean({row.seed: row.test for row in own}), cell == base
+        against = Contrast(plus=[cell], minus=[base])
+        gain = None if is_first else contrast_of(against, rows, "test")
+        yield {
+            "task, metric": f"{first.task}, {metric_label(first.metric)}" if is_first else "",
+            "labels": f"{first.labelled:,}" if is_first else "",
+            "method": method,
+            "seeds": str(len(own)),
+            "test": test.words,
+            "95 %": interval_words(test),
+            "against fine-tuning": signed(gain),
+            "p": "–" if gain is None else gain.p,
+            "the paper": published_score(first.task, first.labelled, first.method),
+        }
+
+
+def _complete_cases(parts: Parts, rows: Rows) -> list[dict[str, float]]:
+    """Return the main cells' means on test, of parts that have all methods with enough seeds."""
+    cases = []
+    for name, part in parts.items():
+        found = {method: by_seed(cell, rows[name], "test") for method, cell in part.main.items()}
+        seeds = set.intersection(*map(set, found.values())) if found else set()
+        if len(seeds) >= LEAST_SEEDS:
+            means = {method: fmean(own[seed] for seed in seeds) for method, own in found.items()}
+            cases.append(means)
+    methods = max(map(tuple, cases), key=len, default=())
+    cases = [own for own in cases if tuple(own) == methods]
+    return cases if len(cases) >= LEAST_SEEDS else []
+
+
+def _ranks(cases: Sequence[Mapping[str, float]]) -> str:
+    """Return a table of ranks and differences over cases that have the same methods."""
+    lines = []
+    methods = list(cases[0]) if cases else []
+    ranks = [rankdata([-own[method] for method in methods]) for own in cases]
+    for position, method in enumerate(methods):
+        rank = SeedMean({case: float(own[position]) for case, own in enumerate(ranks)})
+        gain = SeedMean({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
+        lines.append(
+            {
+                "method": method,
+                "mean rank": f"{rank.mean:.1f}",
+                "95 %": interval_words(rank, 1, 1, len(methods)),
+                "against fine-tuning": signed(gain if position else None),
+            }
+        )
+    return markdown_table(lines, left=1) if lines else ""
+
+
+def _answers(parts: Parts, rows: Rows) -> Iterator[str]:
+    """Yield a list of the paper's statements ("Claim ..."), and of others that are decided."""
+    claims: dict[str, list[str]] = defaultdict(list)
+    others: dict[str, list[str]] = defaultdict(list)
+    for name, part in parts.items():
+        title, own = part.title.split(":")[0], rows[name]
+        for question in part.questions.values():
+            verdict = answer(question, own)
+            if question.statement.startswith("Claim "):
+                contrasts = {
+                    label: contrast_of(contrast, own, question.of)
+                    for label, contrast in question.contrasts.items()
+                }
+                told = "; ".join(
+                    f"{label} {signed(found, question.is_in_points)}, p {found.p}"
+                    for label, found in contrasts.items()
+                    if found is not None
+                )
+                shown = f"**{verdict.capitalize()}** for {title}: {told}."
+                claims[question.statement] += [shown if told else f"No runs yet for {title}."]
+            elif verdict != "not decided":
+                head = f"**{verdict.capitalize()}** for {title}:"
+                others[head].append(f"\n  - {question.statement}")
+    yield from (f"- {statement} {' '.join(found)}" for statement, found in claims.items())
+    yield from (f"- {head}{''.join(found)}" for head, found in others.items())
+
+
+def _part(name: str, part: Part, rows: Sequence[Row]) -> dict[str, object]:
+    """Return what the template shows of a part."""
+    planned = {cell.key for cell in cells_of(name, part)}
+    done = len(planned & {row.key for row in rows})
+    rest = "" if done == len(planned) else f"; `make study PART={name}` trains the rest"
+    about = {key: " ".join(own.about.split()) for key, own in part.settings.items() if own.about}
+    blocks = list(_scores(rows))
+    if any(row.tflop is not None for row in rows):
+        blocks.append(f"![Metric on test against the cost of training](results/{name}.svg)")
+    blocks += _questions(part, rows)
+    return {
+        "title": part.title,
+        "about": part.about.strip(),
+        "settings": "\n".join(f"- `{setting}` {words}" for setting, words in about.items()),
+        "progress": f"{done} of {plural(len(planned), 'run')} done{rest}.",
+        "blocks": blocks,
+    }
+
+
+def _scores(rows: Sequence[Row]) -> Iterator[str]:
+    """Yield the tables of each task and number of labels."""
+
+    def bench(row: Row) -> tuple[str, int]:
+        return row.task, row.labelled
+
+    left_out = set() if any(row.unseen != row.test for row in rows) else {"unseen"}
+    for (task, labelled), members in groupby(sorted(rows, key=bench), key=bench):
+        own = list(members)
+        cells = _cells(own)
+        metric = metric_label(own[0].metric)
+        task = escape_markdown(task)
+        yield f"**{task}**, {labelled:,} labelled training examples, {metric} in percent"
+        lines = [_score_line(members, own) for members in cells.values()]
+        shown = [{k: v for k, v in line.items() if k not in left_out} for line in lines]
+        yield markdown_table(shown, left=2)
+        mixed = [f"`{c}`" for c, members in cells.items() if len({r.config for r in members}) > 1]
+        if mixed:
+            yield (
+                f"Not all seeds of {', '.join(mixed)} were trained with the same options (column "
+                "`config` of the rows): their means mix these."
+            )
+        learned = _cells([row for row in own if row.end_task_loss is not None])
+        if learned:
+            yield "How they learned:"
+            yield markdown_table([_learning_line(members) for members in learned.values()], left=2)
+
+
+def _cells(rows: Sequence[Row]) -> dict[str, list[Row]]:
+    """Return rows by cell, by budgets and settings in the order of the rows."""
+    budgets = list(dict.fromkeys(row.budget for row in rows))
+    cells: dict[str, list[Row]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: budgets.index(row.budget)):
+        cells[row.cell].append(row)
+    return cells
+
+
+def _score_line(own: Sequence[Row], rows: Sequence[Row]) -> dict[str, str]:
+    budget, setting = own[0].budget, own[0].setting
+    against = Contrast(plus=[own[0].cell], minus=[f"{budget}/{BASELINE}"])
+    gain = None if setting == BASELINE else contrast_of(against, rows, "test")
+    return {
+        "budget": budget,
+        "setting": setting,
+        "seeds": str(len(own)),
+        "TFLOP": mean_of([row.tflop for row in own], ".1f"),
+        "dev": mean_of([row.dev for row in own], ".1f", 100),
+        "test": SeedMean({row.seed: row.test for row in own}).words,
+        "unseen": mean_of([row.unseen for row in own], ".1f", 100),
+        "test, against fine-tuning": signed(gain),
+    }
+
+
+def _learning_line(own: Sequence[Row]) -> dict[str, str]:
+    return {
+        "budget": own[0].budget,
+        "setting": own[0].setting,
+        "end task's loss": mean_of([row.end_task_loss for row in own], ".3g"),
+        "auxiliary tasks' loss": mean_of([row.auxiliary_loss for row in own], ".3g"),
+        "end task's norm": mean_of([row.end_task_norm for row in own], ".2f"),
+        "auxiliary norm": mean_of([row.auxiliary_norm for row in own], ".2f"),
+        "cosine": mean_of([row.end_task_cosine for row in own], "+.3f"),
+        "best on dev after [%]": mean_of([row.best_at for row in own], ".0f", 100),
+    }
+
+
+def _questions(part: Part, rows: Sequence[Row]) -> Iterator[str]:
+    """Yield a table of the statements that have runs, and a line that names the others."""
+    asked = part.questions.values()
+    begun = [question for question in asked if has_runs(question, rows)]
+    if begun:
+        columns = list(dict.fromkeys(["dev", "test", *(question.of for question in begun)]))
+        lines = [line for question in begun for line in _contrasts(question, rows, columns)]
+        yield "### What the runs say"
+        yield markdown_table(lines, left=3)
+    rest = [question.statement for question in asked if question not in begun]
+    if rest:
+        yield f"No runs yet: {' '.join(rest)}"
+
+
+def _contrasts(
+    question: Question, rows: Sequence[Row], columns: Sequence[str]
+) -> Iterator[dict[str, str]]:
+    """Yield a line for each contrast; the first begins with the statement and its answer."""
+    points = question.is_in_points
+    margin = 100 * question.margin if points else question.margin
+    above = f", margin {margin:+g}{' points' * points}" if margin else ""
+    by = f"({question.of.replace('_', ' ')}{above})"
+    told = {"statement": question.statement, "answer": f"{answer(question, rows)} {by}"}
+    shown = {"dev", "test"} if points else {question.of}
+    for label, contrast in question.contrasts.items():
+        decides = contrast_of(contrast, rows, question.of)
+        line = told | {"contrast": label}
+        line["seeds"] = "0" if decides is None else str(len(decides.values))
+        for of in columns:
+            found = contrast_of(contrast, rows, of) if of in shown else None
+            line[of.replace("_", " ")] = signed(found, points)
+        yield line
+        told = dict.fromkeys(told, "")
