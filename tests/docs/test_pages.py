@@ -179,7 +179,7 @@ def test_a_report_that_a_page_shows_is_understood(arguments):
 
 @pytest.mark.parametrize("arguments", list(commands("study")))
 def test_a_study_that_a_page_shows_is_understood(arguments):
-    assert study._parser().parse_args(arguments)
+    assert study._arguments(arguments)
 
 
 @pytest.mark.parametrize("arguments", list(starting("make")))

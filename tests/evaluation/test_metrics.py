@@ -83,15 +83,6 @@ def test_the_confusion_is_that_of_scikit_learn_and_outlives_the_reset():
     assert set(metrics.confusion) == {"whole"}
 
 
-def test_a_class_that_is_predicted_but_absent_counts_as_zero():
-    predictions, labels = np.array([0, 1, 2, 1]), np.array([0, 1, 1, 1])
-    metrics = metrics_of(3)
-    update(metrics, predictions, labels, np.zeros(4, dtype=bool), 3)
-    wanted = expected(predictions, labels)
-    check(metrics.compute(False), wanted)
-    assert wanted["macro_f1"] == pytest.approx((1 + 0.8 + 0) / 3)
-
-
 def test_metrics_that_agree_on_the_first_batch_keep_states_of_their_own():
     tops = {f"top{k}": MulticlassAccuracy(num_classes=4, top_k=k, average="micro") for k in (2, 3)}
     metrics = EndTaskMetrics(tops, "top2", 4)

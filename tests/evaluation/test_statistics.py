@@ -51,13 +51,6 @@ def enumerated_in_pairs(ours, theirs):
     return np.mean(means >= np.mean(apart) - 1e-9)
 
 
-def test_three_against_three_by_hand():
-    """The highest of C(6, 3) = 20 ways: 1/20, and twice that if either side may be the better."""
-    found = permutation_test([4, 5, 6], [1, 2, 3])
-    assert (found.one_sided, found.two_sided) == pytest.approx((0.05, 0.1))
-    assert found.smallest_two_sided == pytest.approx(0.1)
-
-
 @settings(max_examples=40)
 @given(SCORES, SCORES)
 def test_small_tests_are_the_enumeration(ours, theirs):
@@ -165,11 +158,6 @@ def test_a_difference_of_constants_has_none():
     assert difference_interval([0.62] * 3, [0.60] * 3) is None
     with pytest.raises(ValueError, match="two values"):
         difference_interval([0.5], [0.1, 0.2])
-
-
-def test_four_by_hand():
-    """0.005 x 4, 0.01 x 3, then 0.03 x 2 and 0.04 x 1, which may not fall below the one before."""
-    assert holm([0.01, 0.04, 0.03, 0.005]) == pytest.approx([0.03, 0.06, 0.06, 0.02])
 
 
 @given(P, st.floats(0.001, 0.5))

@@ -48,7 +48,7 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
         "report.md",
         *(f"tables/{t}.{p}.{e}" for t in ("acl_arc-tiny", "table_1")
           for p in ("whole", "unseen") for e in ("md", "tex", "csv")),
-        *(f"figures/acl_arc-tiny.{k}.{e}" for k in ("seeds-whole", "confusion", "learning", "cost")
+        *(f"figures/acl_arc-tiny.{k}.{e}" for k in ("seeds-whole", "confusion", "cost")
           for e in ("png", "svg")),
     ):  # fmt: skip
         assert name in files
@@ -108,13 +108,6 @@ def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def test_help_answers_without_reading_anything(report):
-    done = report("--help")
-    assert done.returncode == 0
-    for option in ("RUNS_DIR", "--out", "--paired", "--holm"):
-        assert option in done.stdout
-
-
 def demo(steps):
     """Arguments of the two programs that `make report-demo` calls."""
     recipe = subprocess.run(
@@ -142,7 +135,7 @@ def test_the_demonstration_reports_on_real_runs(run_cli, report, tmp_path):
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "micro_batch_size must be a whole number of at least 1, got 0" in page
     files = files_of(folder / "report")
-    for kind in ("seeds-whole", "confusion", "learning", "cost"):
+    for kind in ("seeds-whole", "confusion", "cost"):
         assert f"figures/digits-wide_resnet_16_2.{kind}.png" in files
     assert "figures/task-weights.svg" in files
     name = "digits-wide_resnet_16_2.whole.md"

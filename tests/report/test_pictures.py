@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from tartan.figures.style import COLOURS, save, style
+from tartan.figures.style import save
 from tartan.report.curves import (
     draw_confusion,
     draw_cost,
-    draw_learning_curves,
     draw_seeds,
     evaluations,
     mean_curve,
@@ -25,7 +24,6 @@ from tartan.report.pictures import (
 )
 from tartan.report.settings import benchmarks_of
 from tests.report.made_up_runs import (
-    altered,
     bench_of,
     read_all,
     result_of,
@@ -75,9 +73,9 @@ def test_a_run_that_counted_no_flops_has_no_place_on_their_axis(tmp_path):
     result = read_all(tmp_path)[0].result
     assert evaluations(result, "flops") == []
     figure = draw_cost(bench_of(tmp_path))
-    assert len(figure.axes) == 2  # seconds alone
+    assert len(figure.axes) == 4  # steps and seconds
     write_setting(tmp_path, "tapt", "tapt", SCORES, auxiliaries=["tapt"], flops=1e9)
-    assert len(draw_cost(bench_of(tmp_path)).axes) == 4
+    assert len(draw_cost(bench_of(tmp_path)).axes) == 6
 
 
 def test_the_mean_curve_is_the_mean_and_ends_with_half_of_the_seeds(tmp_path):
@@ -87,7 +85,6 @@ def test_the_mean_curve_is_the_mean_and_ends_with_half_of_the_seeds(tmp_path):
     curve = mean_curve(setting, "steps")
     assert [step for step, _ in curve] == [10, 20, 30]
     assert curve[0][1] == pytest.approx(0.6 * 0.5)
-    assert draw_learning_curves(bench_of(tmp_path)) is not None
 
 
 def test_figure_2_has_a_line_a_method_by_amount_of_domain_text(tmp_path):
@@ -119,11 +116,6 @@ def test_figure_2_counts_a_text_of_composed_objectives_once(tmp_path):
         write_run(tmp_path / str(size), result)
     (points,) = lines_by_size(bench_of(tmp_path), "whole").values()
     assert list(points) == [3, 6]
-
-
-def test_figure_2_needs_two_sizes(tmp_path):
-    write_setting(tmp_path, "mt", "mt_tartan", SCORES, **BOTH)
-    assert draw_auxiliary_size(bench_of(tmp_path), "whole") is None
 
 
 def write_heads(root, kinds=("separate", "shared")):
@@ -174,24 +166,6 @@ def test_figure_4_has_a_panel_a_task(tmp_path):
     assert [axes.get_title(loc="left")[0] for axes in shown] == ["a", "b", "c", "d"]
 
 
-def test_figure_4_shows_no_fixed_weights(tmp_path):
-    result = altered(result_of("meta_tartan", 0, 0.5, **BOTH), "weighting", "uniform")
-    write_run(tmp_path / "fixed", result)
-    assert draw_weight_trajectories([bench_of(tmp_path)], []) is None
-
-
-def test_lines_with_long_names_are_told_apart(tmp_path):
-    for path in ("a", "b"):
-        options = {"auxiliary.dapt.path": f"{path}.txt", "method.stages.joint.lr": "x" * 90}
-        write_setting(tmp_path, path, "my_very_long_method_of_two_corpora_and_two_tasks", SCORES,
-                      options=options, **BOTH)  # fmt: skip
-    for draw in (draw_learning_curves, draw_cost):
-        (legend,) = draw(bench_of(tmp_path)).legends
-        assert len({text.get_text() for text in legend.get_texts()}) == 2
-    seeds = draw_seeds(bench_of(tmp_path), "whole").axes[0].get_yticklabels()
-    assert len({label.get_text() for label in seeds}) == 2
-
-
 def test_every_figure_has_axes_that_say_what_they_show(tmp_path):
     write_heads(tmp_path)
     write_setting(tmp_path, "mt", "mt_tartan", SCORES, size=1, flops=1e9, **BOTH)
@@ -200,7 +174,7 @@ def test_every_figure_has_axes_that_say_what_they_show(tmp_path):
     kinds = {picture.kind for picture in pictures}
     assert kinds == {
         "seeds-whole", "seeds-unseen", "size-whole", "size-unseen", "end-task-weight", "confusion",
-        "learning", "cost", "task-weights",
+        "cost", "task-weights",
     }  # fmt: skip
     assert len({picture.name for picture in pictures}) == len(pictures)
     for picture in pictures:
@@ -224,11 +198,3 @@ def test_a_picture_is_the_same_whenever_it_is_drawn(tmp_path):
     assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
     with Image.open(tmp_path / "a.png") as image:
         assert image.width > 1000
-
-
-def test_lines_can_be_told_apart_without_colour():
-    """Colours come again after eight lines, pairs of colour and marker not for a long time."""
-    styles = [style(index) for index in range(24)]
-    assert len({(one.colour, one.marker) for one in styles}) == 24
-    assert len({one.marker for one in styles[:8]}) == 8
-    assert len(set(COLOURS)) == 8

@@ -60,18 +60,6 @@ def test_the_papers_tables_are_all_there():
             assert all(1 < mean < 100 and 0 < sd < 10 for mean, sd in published.scores.values())
 
 
-def test_a_row_holds_mean_deviation_seeds_and_p(table_1):
-    found = shown(table_1, "table_1")
-    cells = row(found)
-    tapt, mt = cells["TAPT"], cells["MT-TARTAN"]
-    assert tapt.words == "51.50 ± 1.29"
-    assert (tapt.seeds, mt.seeds) == (4, 4)
-    assert cells["p, MT-TARTAN"].value == pytest.approx(1 / 70)  # the best of C(8, 4) ways
-    assert (mt.significant, tapt.significant) == (True, False)
-    assert found.rows[0].name == "acl_arc, MiniLM"
-    assert found.rows[0].whose == "ours, 3 to 4 seeds"
-
-
 def test_a_cell_without_runs_says_so_and_one_with_fewer_seeds_is_marked(table_1):
     cells = row(shown(table_1, "table_1"))
     assert cells["META-TARTAN"].words == "no runs"
@@ -122,16 +110,6 @@ def test_the_unseen_part_has_a_table_of_its_own(tmp_path):
     }  # fmt: skip
 
 
-def test_the_comparison_is_with_the_better_baseline(tmp_path):
-    both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
-    write_setting(tmp_path, "dapt", "dapt", HIGH, auxiliaries=["dapt"], task="scierc")
-    write_setting(tmp_path, "dapt_tapt", "dapt_tapt", LOW, **both)
-    write_setting(tmp_path, "mt", "mt_tartan", HIGH, **both)
-    cells = row(shown(tmp_path, "table_2"))
-    assert cells["p, MT-TARTAN"].value > 0.4
-    assert shown(tmp_path, "table_1") is None
-
-
 def test_sizes_weightings_and_ablations_keep_runs_out_of_a_column(tmp_path):
     both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
     write_setting(tmp_path, "a", "mt_tartan", HIGH, size=2, **both)
@@ -165,26 +143,6 @@ def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
     write_setting(tmp_path, "theirs", "dapt", LOW[:2], **more)
     cell = row(shown(tmp_path, "table_2"))["DAPT"]
     assert (cell.seeds, cell.marks) == (2, "‡")
-
-
-def test_of_several_settings_the_one_best_on_dev_is_shown_and_marked(tmp_path):
-    more = {"auxiliaries": ["tapt"], "task": "scierc"}
-    for name, scores, dev in (("a", HIGH, 0.5), ("b", LOW, 0.6)):
-        options = {"lr": name}
-        write_setting(tmp_path, name, "tapt", scores, dev=dev, options=options, **more)
-    cell = row(shown(tmp_path, "table_1"))["TAPT"]
-    assert (cell.words, cell.marks) == ("51.50 ± 1.29", "‡")
-    assert any("‡" in note for note in shown(tmp_path, "table_1").notes)
-
-
-def test_a_table_has_the_papers_tasks_alone(tmp_path):
-    more = {"auxiliaries": ["other_classes"], "size": "all", "text": False, "task": "cifar100"}
-    write_setting(tmp_path, "own", "tapt", HIGH, auxiliaries=["tapt"], task="own")
-    assert not any(shown(tmp_path, one.key) for one in paper_tables())
-    write_setting(tmp_path, "p", "pretrain", LOW, **more)
-    write_setting(tmp_path, "m", "mt_tartan", HIGH, **more)
-    assert [one.key for one in paper_tables() if shown(tmp_path, one.key)] == ["table_5"]
-    assert row(shown(tmp_path, "table_5"))["MT-TARTAN"].significant
 
 
 def test_holm_counts_all_of_a_tables_tests(table_1):
@@ -270,13 +228,6 @@ def test_a_worse_setting_is_never_bold(table_1):
     assert not worse["test"].significant
 
 
-def test_holm_corrects_the_p_that_decides(table_1):
-    found = row(overview(bench_of(table_1), "whole", ComparisonOptions(holm=True)), 2)
-    assert found["p, two-sided"].words == "0.057 (Holm)"  # two comparisons
-    assert found["p, one-sided"].words == "0.014"
-    assert not found["test"].significant
-
-
 def test_a_baseline_of_one_seed_switches_no_test_off(table_1):
     """It is the highest by chance, and nothing could be tested against it."""
     write_setting(
@@ -290,17 +241,6 @@ def test_a_baseline_of_one_seed_switches_no_test_off(table_1):
     assert note.endswith("compare: DAPT 10x.")
 
 
-def test_a_column_of_one_seed_switches_no_test_of_the_papers_table_off(tmp_path):
-    more = {"auxiliaries": ["dapt"], "task": "scierc"}
-    both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
-    write_setting(tmp_path, "dapt", "dapt", LOW, **more)
-    write_setting(tmp_path, "dapt_tapt", "dapt_tapt", [0.66], **both)
-    write_setting(tmp_path, "mt", "mt_tartan", HIGH, **both)
-    found = shown(tmp_path, "table_2")
-    assert row(found)["p, MT-TARTAN"].value == pytest.approx(1 / 70)
-    assert any("(of those with enough seeds)" in note for note in found.notes)
-
-
 def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
     write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61], auxiliaries=["tapt"])
@@ -309,10 +249,3 @@ def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
     assert row(found, 1)["95% interval"].words == "-98.65 to +104.65"
     found = overview(bench_of(tmp_path), "whole", ComparisonOptions())
     assert "pair" not in row(found, 1)["difference"].words
-
-
-def test_without_unseen_texts_the_overview_says_so(tmp_path):
-    write_setting(tmp_path, "ft", "finetune", LOW, unseen_examples=0)
-    found = overview(bench_of(tmp_path), "unseen", ComparisonOptions())
-    assert row(found)["test"].words == "no such texts"
-    assert row(found)["difference"].value is None

@@ -8,10 +8,9 @@ import pytest
 
 import studies.cells
 from studies.__main__ import main
-from studies.cells import collect, run_part
+from studies.cells import run_part
 from studies.part import cells_of, read_part
 from studies.row import CELL, CellNote, read_rows
-from tartan.errors import UserError
 from tartan.experiment.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import config_of, toy
@@ -82,27 +81,6 @@ def test_a_signal_ends_the_study(tmp_path, part, trained):
         run(tmp_path, part)
     assert caught.value.code == 143
     assert len(read_rows(tmp_path / "results" / "toy.csv")) == 1
-
-
-def test_some_cells_can_be_chosen(tmp_path, part, trained):
-    run(tmp_path, part, only="end")
-    assert trained == ["end/finetune"] * 2
-    run(tmp_path, part, only="1x/tapt", seeds=1)
-    assert trained[2:] == ["1x/tapt"]
-    with pytest.raises(UserError, match="part toy has no cells 1x/ta; give a BUDGET"):
-        run(tmp_path, part, only="1x/ta")
-
-
-def test_rows_of_runs_trained_elsewhere_are_collected(tmp_path, part, trained):
-    run(tmp_path, part, seeds=1)
-    elsewhere = tmp_path / "elsewhere"
-    found = collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
-    assert len(found) == 3
-    assert (elsewhere / "toy.csv").read_text() == (tmp_path / "results" / "toy.csv").read_text()
-    (tmp_path / "runs/toy/1x/tapt").rename(tmp_path / "runs/toy/1x/finetune2")
-    (tmp_path / "runs/toy/end/finetune").rename(tmp_path / "runs/toy/1x/tapt")
-    with pytest.raises(UserError, match="holds end/finetune, seed 0"):
-        collect("toy", part, runs=tmp_path / "runs", results=elsewhere)
 
 
 def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, trained, monkeypatch):

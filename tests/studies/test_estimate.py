@@ -7,7 +7,7 @@ import pytest
 from studies.estimate import NONE, SeedMean, answer, bounds, contrast_of
 from studies.part import Contrast, Question
 from tartan.evaluation.statistics import Interval
-from tests.studies.made_up_rows import row, rows
+from tests.studies.made_up_rows import rows
 
 PAIR = Contrast(plus=["1x/ours"], minus=["1x/theirs"])
 
@@ -69,12 +69,6 @@ def test_a_statement_needs_all_of_its_contrasts_and_fails_with_one():
     assert answer(question(good=good), own) == "holds"
     assert answer(question(good=good, absent=absent), own) == "not decided"
     assert answer(question(good=good, absent=absent, bad=bad), own) == "does not hold"
-
-
-def test_a_statement_on_weights_reads_the_weights():
-    own = [row("ours", s, 0.1, end_task_weight=0.9 + s / 100) for s in range(3)]
-    own += [row("theirs", s, 0.9, end_task_weight=0.5) for s in range(3)]
-    assert answer(question(of="end_task_weight"), own) == "holds"
 
 
 @pytest.mark.parametrize(

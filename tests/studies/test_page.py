@@ -41,12 +41,6 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
     assert line_of(page, "1x", "tapt")[-1] == "+4.0 (-1.0 to +9.0)"
 
 
-def test_scores_on_unseen_texts_are_shown_where_they_differ_from_those_on_test(tmp_path):
-    own = rows({"finetune": [0.5]}) + rows({"tapt": [0.6]}, unseen=0.6)
-    assert "| unseen |" in page_of(tmp_path, own).replace("  ", "")
-    assert "| unseen |" not in page_of(tmp_path, own[1:]).replace("  ", "")
-
-
 def test_a_cell_of_runs_with_other_options_is_named(tmp_path):
     own = [*rows({"finetune": [0.5], "tapt": [0.6]}), *rows({"finetune": [0.7]}, budget="end")]
     assert "same options" not in page_of(tmp_path, own)
@@ -84,16 +78,6 @@ def test_how_runs_learned_is_shown_of_those_that_tell(tmp_path):
     assert tapt == ["0.02", "4.5", "–", "3.00", "–", "–"]
     assert "3x" not in table.split("### What the runs say")[0]
     assert "How they learned:" not in page_of(tmp_path, own[-1:])
-
-
-def test_settings_without_runs_are_told_by_their_number_only(tmp_path):
-    page = page_of(tmp_path, rows({"finetune": [0.5]}))
-    assert "1 of 6 runs done; `make study PART=toy` trains the rest." in page
-    assert "tapt" not in page.split("No runs yet: TAPT is better.")[0].split("runs done")[1]
-    empty = page_of(tmp_path, [])
-    assert "0 of 6 runs done" in empty
-    assert "No runs yet: TAPT is better." in empty
-    assert not any("at 1x" in own for own in (page, empty))
 
 
 def test_the_main_table_holds_the_main_cells_their_differences_and_the_papers_scores(tmp_path):

@@ -44,15 +44,6 @@ def test_every_setting_of_a_part_is_a_run_that_takes_the_steps_its_budget_pays_f
         assert beside <= {"head_warmup"}  # the only one beyond a budget
 
 
-def test_seeds_come_one_after_the_other_and_small_budgets_first(tmp_path):
-    part = read_part("toy", write_part(tmp_path))
-    assert [cell.place for cell in cells_of("toy", part)] == [
-        f"toy/{cell}/seed{seed}"
-        for seed in (0, 1)
-        for cell in ("1x/finetune", "1x/tapt", "end/finetune")
-    ]
-
-
 def test_a_budget_or_a_setting_may_have_fewer_seeds(tmp_path):
     content = copy.deepcopy(PART) | {"seeds": 3}
     content["budgets"]["end"]["seeds"] = 2

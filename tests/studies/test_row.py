@@ -50,14 +50,6 @@ def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
     assert digest("other split", **{"task.split_seed": 4, "seed": 4}) != fixed[0]
 
 
-def test_an_option_that_is_null_does_not_change_the_digest():
-    options = {"weighting.eta": 0.05, "seed": 0}
-    new = options | {"weighting.start": None}
-    set_ = options | {"weighting.start": 0.95}
-    first, same, other = (digest_of(one, draws_data=False) for one in (options, new, set_))
-    assert first == same != other
-
-
 def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
     here, there, other = (
         digest_of({"encoder.name": name, "seed": 0}, draws_data=False)
@@ -79,14 +71,6 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     write_rows(tmp_path / "rows.csv", written)
     assert read_rows(tmp_path / "rows.csv") == written
     assert read_rows(tmp_path / "other.csv") == []
-
-
-def test_a_run_that_is_no_cell_is_refused(tmp_path):
-    folder = made_up(tmp_path / "run")
-    (folder / CELL).unlink()
-    assert read_run(folder, "run").result.seed == 1
-    with pytest.raises(UserError, match=r"study.json is not there"):
-        row_of(folder, draws_data=False)
 
 
 @pytest.mark.parametrize(

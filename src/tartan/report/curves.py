@@ -26,7 +26,11 @@ from tartan.run_folder.result import Part, Result
 Unit = Literal["steps", "seconds", "flops"]
 Curve = list[tuple[float, float]]
 """Pairs of the cost so far and a metric."""
-_SPENT: dict[Unit, str] = {"flops": "FLOPs of training passes", "seconds": "seconds, with dev"}
+_SPENT: dict[Unit, str] = {
+    "steps": "optimiser steps of all stages",
+    "flops": "FLOPs of training passes",
+    "seconds": "seconds, with dev",
+}
 _MOST_CLASSES = 40
 
 
@@ -104,36 +108,21 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     return picture
 
 
-def draw_learning_curves(bench: Benchmark) -> Figure | None:
-    """Draw dev against steps, earlier stages included; None without evaluations."""
-    picture = figure(7.2, 4.4, bench.label)
-    (axes,) = axes_of(picture)
-    styles = styles_of([setting.key for setting in bench.settings])
-    drawn = [draw_curves(axes, one, styles[one.key], "steps") for one in bench.settings]
-    if not any(drawn):
-        return None
-    axes.set_xlabel("optimiser steps, earlier stages included")
-    axes.set_ylabel(f"dev {bench.metric_label} (%)")
-    axes.set_xlim(left=0)
-    legend_below(picture)
-    return picture
-
-
 def draw_cost(bench: Benchmark) -> Figure:
     """Draw each run's test metric against its cost, and below, dev against the cost so far.
 
     The lower row compares at equal cost: a vertical line meets what each setting had reached.
     Operations are left out where no run has counted them.
     """
-    units = [u for u in _SPENT if any(getattr(run.result, u) is not None for run in bench.runs)]
-    picture = figure(4.2 * len(units) + (1.2 if len(units) == 1 else 0), 6.4, bench.label)
+    units = [u for u in _SPENT if any(_cost(run.result, u) is not None for run in bench.runs)]
+    picture = figure(4.2 * len(units), 6.4, bench.label)
     axes = axes_of(picture, 2, len(units), sharey="row")
     styles = styles_of([setting.key for setting in bench.settings])
     for column, unit in enumerate(units):
         upper, lower = axes[column], axes[column + len(units)]
         for setting in bench.settings:
             _draw_points(upper, setting, styles[setting.key], unit)
-            draw_curves(lower, setting, styles[setting.key], unit)
+            _draw_curves(lower, setting, styles[setting.key], unit)
         upper.set_xlabel(_SPENT[unit])
         lower.set_xlabel(f"{_SPENT[unit]}, so far")
         for one in (upper, lower):
@@ -148,7 +137,7 @@ def _draw_points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None
     points = [
         (spent, 100 * score)
         for run in setting.runs
-        if (spent := getattr(run.result, unit)) is not None
+        if (spent := _cost(run.result, unit)) is not None
         and (score := run.result.score("whole")) is not None
     ]
     if points:
@@ -158,14 +147,16 @@ def _draw_points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None
         axes.plot(*means, markersize=10, label=plain(setting.short), **look)
 
 
-def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
-    """Draw a setting's dev metric against the cost so far; return whether it has any.
+def _cost(result: Result, unit: Unit) -> float | None:
+    amounts = [getattr(stage, unit) for stage in result.stages]
+    return None if None in amounts else float(sum(amounts))
 
-    Thin lines are seeds, the thick one their mean (see `mean_curve`).
-    """
+
+def _draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None:
+    """Draw a setting's dev metric against the cost so far: thin lines are seeds."""
     mean = mean_curve(setting, unit)
     if not mean:
-        return False
+        return
     for run in setting.runs:
         points = evaluations(run.result, unit)
         axes.plot(
@@ -177,7 +168,6 @@ def draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> bool:
         linestyle=style.line, marker=style.marker, markersize=4.5, markevery=max(1, len(mean) // 8),
         label=plain(setting.short),
     )  # fmt: skip
-    return True
 
 
 def mean_curve(setting: Setting, unit: Unit) -> Curve:

@@ -23,7 +23,7 @@ from tartan.figures.weights import (
     shares_of,
     tasks_of,
 )
-from tartan.report.curves import draw_confusion, draw_cost, draw_learning_curves, draw_seeds
+from tartan.report.curves import draw_confusion, draw_cost, draw_seeds
 from tartan.report.runs import Run, read_log, read_steps
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, shortened
 from tartan.run_folder.result import PARTS, Part
@@ -68,8 +68,11 @@ def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, 
     caption = "Which factors of composed objectives carry the weight (AANG)"
     yield "factor-weights", caption, draw_factor_weights(bench, remarks)
     yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
-    yield "learning", "Learning curves", draw_learning_curves(bench)
-    yield "cost", "What the metric costs; below, at equal cost", draw_cost(bench)
+    yield (
+        "cost",
+        "Test against the whole cost of training; below, dev against the cost so far",
+        draw_cost(bench),
+    )
 
 
 def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting]]:

@@ -124,28 +124,13 @@ def _unseen(bench: Benchmark, whole: Verdict, choice: ComparisonOptions) -> str:
     unseen = verdict_of(bench, "unseen", choice)
     if unseen is None:
         return "Every test text is in train, too: there is no unseen part to look at."
-    other = []
-    if unseen.best.key != whole.best.key:
-        other.append("another setting has the highest mean")
-    pairs = {
-        "the best and the next": (whole.next_best, unseen.next_best),
-        "joint training and the best baseline": (whole.claim, unseen.claim),
-    }
-    for what, (one, two) in pairs.items():
-        if one is None or two is None:
-            continue
-        if "joint" in what and one.ours.result.is_joint != two.ours.result.is_joint:
-            ahead = "joint training" if two.ours.result.is_joint else "the best baseline"
-            other.append(f"{ahead} is ahead")
-        if one.significant != two.significant:
-            is_it = "is" if two.significant else "is not"
-            other.append(f"the difference between {what} {is_it} significant")
-    score = _score(unseen.best, "unseen")
-    start = f"The test texts not in train ({_counts(bench.tests)})"
-    if not other:
-        return f"{start} agree: the best is the same, with {score}."
-    there = f"there {'; and '.join(other)}"
-    return f"{start} disagree: {there}. Highest there: {unseen.best.label} with {score}."
+    start = f"On the test texts not in train ({_counts(bench.tests)}) the highest mean is"
+    best = "the same setting's" if unseen.best.key == whole.best.key else f"{unseen.best.label}'s"
+    sentence = f"{start} {best}, {_score(unseen.best, 'unseen')}"
+    if unseen.next_best is None:
+        return f"{sentence}."
+    leads = "significantly" if unseen.next_best.significant else "not significantly"
+    return f"{sentence}, {leads} above the next."
 
 
 def _tf_idf(bench: Benchmark) -> list[str]:
