@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from studies.row import Row
-from tartan.figures.style import Style, axes_of, figure, legend_below, plain, styles_of
+from tartan.figures.style import Style, axes_of, figure, figure_text, legend_below, styles_of
 from tartan.report.settings import metric_label
 
 
@@ -39,7 +39,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
         axes.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
         axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
         axes.set_xlabel("TFLOP of training")
-        axes.set_title(plain(f"{task}, {labelled:,} labels"), loc="left", fontsize=10)
+        axes.set_title(figure_text(f"{task}, {labelled:,} labels"), loc="left", fontsize=10)
     all_axes[0].set_ylabel(f"test {metric_label(rows[0].metric)} (%)")
     legend_below(picture, columns=4)
     return picture
@@ -49,7 +49,7 @@ def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: Style) -> None:
     """Draw the budgets of a setting from the cheapest on, whose means a line joins."""
     if not rows:
         return
-    label = plain(rows[0].setting)
+    label = figure_text(rows[0].setting)
     costs = {
         row.budget: fmean(r.tflop or 0.0 for r in rows if r.budget == row.budget) for row in rows
     }

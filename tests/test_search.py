@@ -70,7 +70,7 @@ def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cl
 
     report = report_of(folder, ComparisonOptions())
     assert report.benches == []
-    assert report.found.counts == {"finished": 3}
+    assert report.folders.counts == {"finished": 3}
     assert "3 of them not evaluated on test" in report.inventory
 
 

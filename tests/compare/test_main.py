@@ -66,7 +66,7 @@ def test_methods_are_compared_at_equal_cost(compare, toy_options, tmp_path):
     commands = json.loads((record / "plan.json").read_text())["commands"]
     assert all("hydra.searchpath=" in command for command in commands)
     assert {
-        run.command for run in report_of(tmp_path / FOLDER, ComparisonOptions()).found.runs
+        run.command for run in report_of(tmp_path / FOLDER, ComparisonOptions()).folders.runs
     } == set(commands)
 
     again = compare(*options)

@@ -31,7 +31,7 @@ from tartan.experiment.prepare import (
     prepare,
 )
 from tartan.experiment.result import result_of, whole_of
-from tartan.figures.style import plain
+from tartan.figures.style import figure_text
 from tartan.figures.weights import draw_factor_weights, draw_task_weights
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
@@ -249,7 +249,7 @@ def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
     """Draw the task weights of joint training, if a stage trained the end task with others."""
     for outcome in outcomes:
         if outcome.task_weights and outcome.dev is not None:
-            title = plain(f"{result.method} on {result.task} ({result.encoder})", longest=90)
+            title = figure_text(f"{result.method} on {result.task} ({result.encoder})", longest=90)
             if (folder / FACTOR_LOG).exists():
                 draw_factor_weights(
                     folder / FACTOR_LOG, outcome.name, title, folder / "factor_weights.png"

@@ -65,7 +65,7 @@ def figure(width: float, height: float, title: str = "") -> Figure:
     with mpl.rc_context(_RC):
         picture = Figure(figsize=(width, height), layout="constrained")
     if title:
-        picture.suptitle(plain(title, 100), x=0.01, ha="left", fontweight="bold", fontsize=10)
+        picture.suptitle(figure_text(title, 100), x=0.01, ha="left", fontweight="bold", fontsize=10)
     return picture
 
 
@@ -76,7 +76,7 @@ def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) ->
     return [axes for row in grid for axes in row]
 
 
-def plain(text: str, longest: int = 60) -> str:
+def figure_text(text: str, longest: int = 60) -> str:
     """Return text from runs such that Matplotlib shows no formulas, and shortened."""
     shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
     return shown.replace("$", r"\$")

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from scipy.special import softmax
 
 from tartan.core.task_names import END_TASK, JOINT, SEPARATOR, STAGES
-from tartan.figures.style import COLOURS, Style, axes_of, figure, legend_below, plain, style
+from tartan.figures.style import COLOURS, Style, axes_of, figure, figure_text, legend_below, style
 
 TWO_WAY = "two_way"
 _TITLES = {
@@ -91,7 +91,7 @@ def draw_task_weights(
     picture = figure(8, 5.4, title)
     upper, lower = axes_of(picture, 2, 1, sharex=True, height_ratios=[2, 1])
     for index, task in enumerate([tasks[0], *(task for task in tasks if task in shown)]):
-        label = f"{plain(task)}  {last[task]:.2f}"
+        label = f"{figure_text(task)}  {last[task]:.2f}"
         draw_mean(upper, weights[weights["task"] == task], style(index), label)
     _widen(upper, 1 / len(tasks))
     upper.set_ylabel("task weight α (dotted: equal)")
@@ -180,4 +180,4 @@ def _widen(axes: Axes, equal: float) -> None:
 
 
 def _shown(choice: object) -> str:
-    return plain(str(choice).replace("_", " "), 100)
+    return figure_text(str(choice).replace("_", " "), 100)

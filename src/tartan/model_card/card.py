@@ -123,7 +123,7 @@ def _shared(
 
 def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
     kind = "text-classification" if text else "image-classification"
-    found = [
+    scores = [
         EvalResult(
             task_type=kind,
             dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", result.task.lower()),
@@ -133,8 +133,8 @@ def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
             metric_name=f"{split} {name}",
             metric_value=round(value, 4),
         )
-        for split, scores in result.evaluated.items()
-        for name, value in (scores.whole.metrics or {}).items()
+        for split, evaluated in result.evaluated.items()
+        for name, value in (evaluated.whole.metrics or {}).items()
         if name != "loss"
     ]
     return ModelCardData(
@@ -143,8 +143,8 @@ def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
         pipeline_tag=kind,
         base_model=_base_model(config),
         tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
-        metrics=sorted({one.metric_type for one in found}),
-        eval_results=found,
+        metrics=sorted({one.metric_type for one in scores}),
+        eval_results=scores,
     )
 
 
@@ -157,9 +157,9 @@ def _base_model(config: DictConfig) -> str | None:
 def _results(result: Result) -> list[dict[str, Any]]:
     """Return a row for each split and metric; the metric that chose the checkpoint comes first."""
     rows = []
-    for split, found in result.evaluated.items():
-        parts = {split: found.whole, f"{split}, not in train": found.unseen}
-        if found.unseen.examples == found.whole.examples:
+    for split, evaluated in result.evaluated.items():
+        parts = {split: evaluated.whole, f"{split}, not in train": evaluated.unseen}
+        if evaluated.unseen.examples == evaluated.whole.examples:
             del parts[f"{split}, not in train"]  # the same once more
         for label, scores in parts.items():
             metrics = {n: value for n, value in (scores.metrics or {}).items() if n != "loss"}

@@ -200,11 +200,11 @@ def verdict_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> Verdi
     table = comparisons_of(bench, part, choice) if choice.holm else []
 
     def compared(higher: Setting, lower: Setting) -> Comparison:
-        found = compare(higher, lower, part, paired=choice.paired)
+        one = compare(higher, lower, part, paired=choice.paired)
         if not choice.holm:
-            return found
+            return one
         pair = {higher.key, lower.key}  # counted once among the table's comparisons
-        return adjust([found, *(o for o in table if {o.ours.key, o.theirs.key} != pair)])[0]
+        return adjust([one, *(o for o in table if {o.ours.key, o.theirs.key} != pair)])[0]
 
     joint = [setting for setting in ranked if setting.result.is_joint]
     others = [setting for setting in ranked if not setting.result.is_joint]

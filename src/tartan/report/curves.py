@@ -16,8 +16,8 @@ from tartan.figures.style import (
     Style,
     axes_of,
     figure,
+    figure_text,
     legend_below,
-    plain,
     styles_of,
 )
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
@@ -54,7 +54,7 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
         )  # fmt: skip
         axes.plot([mean, mean], [place - 0.28, place + 0.28], color=drawn.colour, linewidth=3)
         axes.annotate(f"{mean:.1f}", (mean, place + 0.3), ha="center", fontsize=8, color="0.2")
-    labels = [plain(f"{s.short} ({plural(len(s.scores(part)), 'seed')})", 80) for s in scored]
+    labels = [figure_text(f"{s.short} ({plural(len(s.scores(part)), 'seed')})", 80) for s in scored]
     axes.set_yticks(range(len(scored)), labels)
     axes.set_ylim(-0.6, len(scored) - 0.2)
     axes.grid(visible=False, axis="y")
@@ -78,7 +78,7 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     if not kept or len(bench.result.labels) > _MOST_CLASSES:
         return None
     _, label, result = max(kept, key=lambda one: one[0])
-    labels = [plain(one, 18) for one in result.labels]
+    labels = [figure_text(one, 18) for one in result.labels]
     counts = np.array(result.test.whole.confusion, dtype=np.int64)
     totals = counts.sum(axis=1, keepdims=True)
     shares = np.divide(counts, totals, out=np.zeros(counts.shape), where=totals > 0)
@@ -144,7 +144,7 @@ def _draw_points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None
         look = {"linestyle": "", "marker": style.marker, "color": style.colour}
         axes.plot(*zip(*points, strict=True), markersize=5, mfc="white", alpha=0.7, **look)
         means = [[fmean(values)] for values in zip(*points, strict=True)]
-        axes.plot(*means, markersize=10, label=plain(setting.short), **look)
+        axes.plot(*means, markersize=10, label=figure_text(setting.short), **look)
 
 
 def _cost(result: Result, unit: Unit) -> float | None:
@@ -166,7 +166,7 @@ def _draw_curves(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None
     axes.plot(
         [x for x, _ in mean], [100 * y for _, y in mean], color=style.colour, linewidth=2,
         linestyle=style.line, marker=style.marker, markersize=4.5, markevery=max(1, len(mean) // 8),
-        label=plain(setting.short),
+        label=figure_text(setting.short),
     )  # fmt: skip
 
 
@@ -176,12 +176,12 @@ def mean_curve(setting: Setting, unit: Unit) -> Curve:
     The curve ends where half of the seeds or fewer were still training, so that it is never the
     mean of the few that trained longest.
     """
-    found = [evaluations(run.result, unit) for run in setting.runs]
-    places = ([point for point in place if point] for place in zip_longest(*found))
+    curves = [evaluations(run.result, unit) for run in setting.runs]
+    places = ([point for point in place if point] for place in zip_longest(*curves))
     return [
         (fmean(x for x, _ in points), fmean(y for _, y in points))
         for points in places
-        if 2 * len(points) > len(found)
+        if 2 * len(points) > len(curves)
     ]
 
 
@@ -194,10 +194,10 @@ def evaluations(result: Result, unit: Unit) -> Curve:
     amounts = [getattr(stage, unit) for stage in result.stages]
     if None in amounts:
         return []
-    found: Curve = []
+    curve: Curve = []
     before = 0.0
     for stage, amount in zip(result.stages, amounts, strict=True):
         steps = max(1, stage.steps)
-        found += [(before + amount * step / steps, score) for step, score in stage.evaluations]
+        curve += [(before + amount * step / steps, score) for step, score in stage.evaluations]
         before += amount
-    return found
+    return curve

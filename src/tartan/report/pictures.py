@@ -14,7 +14,7 @@ from matplotlib.ticker import FuncFormatter
 
 from tartan.core.task_names import END_TASK, JOINT, STAGES, parts_of
 from tartan.errors import UserError
-from tartan.figures.style import axes_of, figure, legend_below, plain, style
+from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
 from tartan.figures.weights import (
     TWO_WAY,
     draw_mean,
@@ -119,13 +119,13 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
         drawn = style(index)
         means = {size: 100 * setting.mean(part) for size, setting in line.items()}
         if 0 in means:
-            label = f"{plain(name)} (no {what})"
+            label = f"{figure_text(name)} (no {what})"
             axes.axhline(means.pop(0), color=drawn.colour, linestyle=drawn.line, label=label)
         if means:
             values = [list(line[size].scores(part).values()) for size in means]
             spread = [100 * stdev(own) if len(own) > 1 else 0.0 for own in values]
             frame = {"step": list(means), "mean": list(means.values()), "deviation": spread}
-            draw_mean(axes, pd.DataFrame(frame), drawn, plain(name))
+            draw_mean(axes, pd.DataFrame(frame), drawn, figure_text(name))
     axes.set_xticks(sorted({size for line in lines.values() for size in line if size}))
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
@@ -159,7 +159,7 @@ def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
         for setting in kinds[kind]:
             weights = weights_of(setting, remarks) if setting.result.label in others else None
             if weights is not None and END_TASK in set(weights["task"]):
-                label = plain(f"{words}: {setting.short}", 100)
+                label = figure_text(f"{words}: {setting.short}", 100)
                 draw_mean(axes, weights[weights["task"] == END_TASK], style(drawn), label)
                 drawn += 1
     if not drawn:
@@ -200,12 +200,12 @@ def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -
     for axes, (bench, setting, weights) in zip(grid, panels, strict=False):
         tasks = tasks_of(weights)
         for index, task in enumerate(tasks):
-            draw_mean(axes, weights[weights["task"] == task], style(index), plain(task, 24))
+            draw_mean(axes, weights[weights["task"] == task], style(index), figure_text(task, 24))
         axes.axhline(1 / len(tasks), color="0.5", linewidth=1, linestyle=":")
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
         axes.set_xlabel("optimiser step")
-        title = f"{plain(bench.label, 44)}\n{plain(setting.short, 44)}"
+        title = f"{figure_text(bench.label, 44)}\n{figure_text(setting.short, 44)}"
         axes.set_title(title, loc="left", fontsize=9)
         axes.legend(frameon=False, fontsize=8)
     for axes in grid[len(panels) :]:

@@ -16,7 +16,7 @@ from tartan.files import check_written_folder, escape_markdown, one_line
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
-from tartan.report.runs import Found, find_runs
+from tartan.report.runs import Folders, find_runs
 from tartan.report.settings import Benchmark, benchmarks_of, differing_options
 from tartan.report.summary import inventory, sentences_of
 from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
@@ -46,7 +46,7 @@ class Report:
         remarks: lines about what could not be read or drawn.
     """
 
-    found: Found
+    folders: Folders
     choice: ComparisonOptions
     inventory: str
     benches: list[BenchmarkReport]
@@ -58,9 +58,9 @@ class Report:
     @property
     def progress(self) -> str:
         """The state of the runs in words, e.g. `8 finished, 1 running`; empty if all are over."""
-        counts = self.found.counts
+        counts = self.folders.counts
         return (
-            "" if self.found.is_over else ", ".join(f"{n} {state}" for state, n in counts.items())
+            "" if self.folders.is_over else ", ".join(f"{n} {state}" for state, n in counts.items())
         )
 
 
@@ -70,10 +70,10 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
     Raises:
         UserError: there are none.
     """
-    found = find_runs(root)
-    if not (found.jobs or found.unreadable):
+    folders = find_runs(root)
+    if not (folders.jobs or folders.unreadable):
         raise UserError(f"there are no runs in {root}")
-    benches = benchmarks_of(found.runs)
+    benches = benchmarks_of(folders.runs)
     reports = [
         BenchmarkReport(
             bench,
@@ -89,10 +89,10 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
         paper += [table for table in tables if table is not None]
         if not any(tables):
             without_runs.append(f"{definition.title} ({definition.paper})")
-    remarks = [f"not read: {name}: {reason}" for name, reason in found.unreadable.items()]
+    remarks = [f"not read: {name}: {reason}" for name, reason in folders.unreadable.items()]
     pictures = pictures_of(benches, remarks)
-    told = inventory(found, benches)
-    return Report(found, choice, told, reports, paper, without_runs, pictures, remarks)
+    summary = inventory(folders, benches)
+    return Report(folders, choice, summary, reports, paper, without_runs, pictures, remarks)
 
 
 def write_report(report: Report, folder: Path) -> None:

@@ -58,7 +58,7 @@ class Job:
 
 
 @dataclass
-class Found:
+class Folders:
     """Everything below a folder of runs, in the order of the folders' names.
 
     Attributes:
@@ -85,7 +85,7 @@ class Found:
         return set(self.counts) <= {"finished"}
 
 
-def find_runs(root: Path) -> Found:
+def find_runs(root: Path) -> Folders:
     """Read every run below `root`; an unreadable run does not stop the others.
 
     Raises:
@@ -93,19 +93,19 @@ def find_runs(root: Path) -> Found:
     """
     if not root.is_dir():
         raise UserError(f"{root} is not a folder of runs")
-    found = Found(root)
+    folders = Folders(root)
     jobs: dict[str, Job] = {}
     for folder in _run_folders(root):
         name = folder.relative_to(root).as_posix()
         try:
             if (folder / RESULT).exists():
                 run = read_run(folder, name)
-                found.runs.append(run)
+                folders.runs.append(run)
                 jobs[name] = Job("finished", name, run.command or "")
             else:
                 jobs[name] = _unfinished(folder, name)
         except (UserError, OSError) as error:
-            found.unreadable[name] = str(error)
+            folders.unreadable[name] = str(error)
             jobs[name] = Job("unreadable", name, "", str(error))
     planned: dict[str, Job] = {}
     for record in sorted(root.rglob(f"{RECORDS}/*")):
@@ -116,11 +116,11 @@ def find_runs(root: Path) -> Found:
                 # a sweep that was interrupted before a job has only its plan for it
                 planned |= {c: job for c, job in later.items() if job.name or c not in planned}
             except (UserError, OSError) as error:
-                found.unreadable[record.relative_to(root).as_posix()] = str(error)
+                folders.unreadable[record.relative_to(root).as_posix()] = str(error)
     in_sweeps = {job.name for job in planned.values()}
     others = (job for name, job in jobs.items() if name not in in_sweeps)
-    found.jobs = [*planned.values(), *others]
-    return found
+    folders.jobs = [*planned.values(), *others]
+    return folders
 
 
 def read_run(folder: Path, name: str) -> Run:
@@ -237,7 +237,7 @@ def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[st
     names = {name.removeprefix(start): name for name in jobs if name.startswith(start)}
     plan, ended = record / PLAN, (record / ENDED).exists()
     commands = read_json(plan, _Plan).commands if plan.is_file() else []
-    found = {command: Job("missing", "", command) for command in commands}
+    planned = {command: Job("missing", "", command) for command in commands}
     for path in sorted(record.glob("[0-9]*.json")):
         report = read_json(path, _Report)
         # the sweep's folder may have been moved since, as a whole
@@ -249,5 +249,5 @@ def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[st
         elif job is None:
             begins = report.state == "started" and not ended
             job = Job("not begun" if begins else "missing", "", "")
-        found[report.command] = replace(job, command=report.command)
-    return found
+        planned[report.command] = replace(job, command=report.command)
+    return planned

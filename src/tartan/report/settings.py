@@ -53,8 +53,8 @@ class Setting:
 
     def scores(self, part: Part) -> dict[int, float]:
         """Return the task's metric on a part of test, by seed, for seeds that have one."""
-        found = {run.result.seed: run.result.score(part) for run in self.runs}
-        return {seed: score for seed, score in found.items() if score is not None}
+        scores = {run.result.seed: run.result.score(part) for run in self.runs}
+        return {seed: score for seed, score in scores.items() if score is not None}
 
     def mean(self, part: Part) -> float:
         """Return the mean of `scores`."""

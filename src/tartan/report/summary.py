@@ -7,16 +7,16 @@ from statistics import fmean
 
 from tartan.evaluation.statistics import Interval
 from tartan.report.comparison import LEVEL, Comparison, ComparisonOptions, Verdict, verdict_of
-from tartan.report.runs import Found
+from tartan.report.runs import Folders
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
 from tartan.report.tables import interval_words, p_words, score_of
 from tartan.run_folder.result import Part, Split
 
 
-def inventory(found: Found, benches: Sequence[Benchmark]) -> str:
+def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
     """Return a sentence on how many runs of which kinds were read."""
-    parts = [plural(len(found.runs), "finished run")]
-    results = {run.name: run.result for run in found.runs}
+    parts = [plural(len(folders.runs), "finished run")]
+    results = {run.name: run.result for run in folders.runs}
     adapted = [
         f"{name}: {r.encoder}, {r.metric} {r.dev_score:.3f} on "
         f"{plural(r.dev.whole.examples, 'held-out text')}"
@@ -35,8 +35,8 @@ def inventory(found: Found, benches: Sequence[Benchmark]) -> str:
             f"{plural(len(repeated), 'older run')} of a setting and seed that have a newer one "
             f"(not counted: {'; '.join(repeated)})"
         )
-    if found.unreadable:
-        parts.append(f"{len(found.unreadable)} that cannot be read")
+    if folders.unreadable:
+        parts.append(f"{len(folders.unreadable)} that cannot be read")
     return (
         f"{', '.join(parts)}; {plural(len(settings), 'setting')} (runs that differ by their seed "
         f"alone) in {plural(len(benches), 'comparison')}."
@@ -135,16 +135,16 @@ def _unseen(bench: Benchmark, whole: Verdict, choice: ComparisonOptions) -> str:
 
 def _tf_idf(bench: Benchmark) -> list[str]:
     """Return a sentence with the scores of TF-IDF on the whole splits, if the runs have them."""
-    found = {
+    scores = {
         run.result.seed: (baseline.dev[run.result.metric], baseline.test[run.result.metric])
         for run in bench.runs
         for baseline in run.result.baselines
         if baseline.name == "tf_idf" and baseline.test
     }
-    if not found:
+    if not scores:
         return []
-    dev, test = (f"{100 * fmean(values):.2f}" for values in zip(*found.values(), strict=True))
-    seeds = f", mean of {plural(len(found), 'seed')}" if len(set(found.values())) > 1 else ""
+    dev, test = (f"{100 * fmean(values):.2f}" for values in zip(*scores.values(), strict=True))
+    seeds = f", mean of {plural(len(scores), 'seed')}" if len(set(scores.values())) > 1 else ""
     return [
         f"TF-IDF with logistic regression, its settings chosen on dev, reaches {test} on the whole "
         f"test split ({dev} on dev{seeds})."

@@ -145,7 +145,7 @@ def label_of(result: Result, options: Mapping[str, Any]) -> str:
 def variant_of(result: Result, options: Mapping[str, Any]) -> str:
     """Return the modules with which a method of the paper was not trained as it is, if any."""
     learned = result.method in ("meta_tartan", "tapt_meta_tartan", "aang")
-    found = []
+    others = []
     for stage in result.stages if result.method in METHODS else ():
         module = str(options.get(f"method.stages.{stage.name}.module") or "")
         usual = "FineTuning" if stage.name.endswith("finetune") else "ContinuedPretraining"
@@ -155,13 +155,13 @@ def variant_of(result: Result, options: Mapping[str, Any]) -> str:
         ours = package in ("tartan", "src")  # the name before 0.2
         if module and not (ours and name.lower() == usual.lower()):
             shown = module if name == usual else name
-            found.append(shown if stage.name == "joint" else f"{stage.name}: {shown}")
-    return ", ".join(found)
+            others.append(shown if stage.name == "joint" else f"{stage.name}: {shown}")
+    return ", ".join(others)
 
 
 def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
     """Return the paths or Hub names of domain text that the user named, by auxiliary task."""
-    found = {}
+    corpora = {}
     for name, one in result.auxiliaries.items():
         parts, place = parts_of(name), f"auxiliary.{name}"
         if parts is not None:  # of a composed objective, whose name begins with its text's
@@ -171,8 +171,8 @@ def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
         named = [options.get(f"{place}.hub"), options.get(f"{place}.path")]
         path = next((p for p in (*named, options.get("task.domain")) if p is not None), None)
         if one.kind != "task" and isinstance(path, str):
-            found[name] = path
-    return found
+            corpora[name] = path
+    return corpora
 
 
 def _auxiliaries_label(result: Result, corpora: Mapping[str, str]) -> str:
