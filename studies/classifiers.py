@@ -18,7 +18,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from studies.part import SETFIT, TFIDF, Cell
 from studies.row import Row, digest_of
 from tartan.data.text_task import LabelledTexts, TextTask
-from tartan.encoders.packaged import PackagedEncoder
+from tartan.encoders.pretrained import PackagedEncoder
 from tartan.errors import UserError
 from tartan.evaluation.tf_idf import best_tf_idf
 from tartan.experiment.baseline import evaluated
