@@ -92,7 +92,7 @@ bench-corpus: $(READY)
 	$(BIN)/python -m benchmarks.corpus $(BENCH)
 
 torture-corpus: $(READY)
-	$(BIN)/python -m pytest -s -m manual tests/build_corpus/test_torture.py
+	$(BIN)/python -m pytest -s -m manual tests/corpus/test_torture.py
 
 walkthrough: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/docs/test_walkthrough.py

@@ -1,6 +1,6 @@
 """`python -m src.build_corpus`: the command `tartan build-corpus` in a checkout."""
 
-from tartan.build_corpus.main import command
+from tartan.corpus.main import command
 
 if __name__ == "__main__":
     command()

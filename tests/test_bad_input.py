@@ -357,8 +357,7 @@ ENCODERS = {
         "classifier=images",
     ),
     "auxiliary longer than its positions": case(
-        "auxiliary.tapt.max_length=513 is more than the 512 tokens that encoder tiny reads; use "
-        "at most 512",
+        "auxiliary.tapt.max_length=513: encoder tiny reads at most 512 tokens",
         "auxiliary.tapt.max_length=513",
         method="tapt",
     ),

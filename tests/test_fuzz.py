@@ -41,7 +41,7 @@ from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of, write_report
 from tartan.run_folder.lock import exclusive_run
 from tartan.run_folder.stored import check_same_inputs, stored_result
-from tests.build_corpus.made_up import article, built, write_articles, write_shard
+from tests.corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
 from tests.report.made_up_runs import result_of, write_run
 

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
-from tests.build_corpus.made_up import contents, write_articles
+from tests.corpus.made_up import contents, write_articles
 from tests.predict.conftest import TEXTS, classifier  # noqa: F401
 from tests.programs import Started, started
 from tests.torture import PATIENCE, Tortured, torture, wait

@@ -19,7 +19,7 @@ from omegaconf import OmegaConf
 from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
 from docs.builder.words import words
-from tartan.build_corpus.settings import Options
+from tartan.corpus.settings import Options
 from tartan.data.auxiliary import AuxiliarySettings
 from tartan.experiment.settings import RunSettings, TrainerSettings
 from tartan.predict.predict import Settings

@@ -16,7 +16,7 @@ COMMANDS = {
     ),
     "report": ("tartan.report.main", "tables, statistics and figures of a folder of runs"),
     "build-corpus": (
-        "tartan.build_corpus.main",
+        "tartan.corpus.main",
         "clean unlabelled text: sources=... output=FOLDER",
     ),
 }

@@ -18,7 +18,7 @@ from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
-from tests.build_corpus.made_up import built, texts_of, write_shard
+from tests.corpus.made_up import built, texts_of, write_shard
 
 
 def load(folder):

@@ -1,4 +1,4 @@
-"""Exact repeats over all parts, against a set of all texts, in ranges of any size."""
+"""Exact repeats over all parts, against a set of all texts; how articles become examples."""
 
 from __future__ import annotations
 
@@ -7,10 +7,13 @@ import tracemalloc
 
 import numpy as np
 import pytest
+from datatrove.utils.text import simplify_text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tartan.build_corpus import repeats
+from tartan.corpus import blocks
+from tartan.corpus.blocks import normalised_words, words_of_examples
+from tartan.corpus.settings import ExampleOptions
 
 
 def digests(texts):
@@ -19,9 +22,7 @@ def digests(texts):
 
 
 def marked(keys):
-    dropped = [np.zeros(len(part), bool) for part in keys]
-    repeats.mark_repeats(keys, dropped)
-    return [part.tolist() for part in dropped]
+    return [marks.tolist() for marks in blocks.repeats_among(keys)]
 
 
 def naive(parts):
@@ -43,7 +44,7 @@ def naive(parts):
 )
 def test_repeats_are_those_that_a_set_of_all_texts_finds(parts, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(repeats, "AT_ONCE", at_once)
+        patch.setattr(blocks, "DIGESTS", at_once)
         assert marked([digests(texts) for texts in parts]) == naive(parts)
 
 
@@ -54,13 +55,31 @@ def test_texts_whose_digests_share_a_half_are_not_repeats():
 
 
 def test_memory_does_not_grow_with_the_number_of_examples(monkeypatch):
-    monkeypatch.setattr(repeats, "AT_ONCE", 10_000)
+    monkeypatch.setattr(blocks, "DIGESTS", 5_000)
     peaks = []
     for parts in (4, 16):
         keys = [digests([f"{part} {n}" for n in range(10_000)]) for part in range(parts)]
-        dropped = [np.zeros(len(part), bool) for part in keys]
         tracemalloc.start()
-        repeats.mark_repeats(keys, dropped)
+        blocks.repeats_among(keys)
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[1] < 1.5 * peaks[0]
+
+
+@pytest.mark.parametrize("by", ["paragraph", "words", "line", "document"])
+@pytest.mark.parametrize("text", ["", " \n\n "])
+def test_a_blank_text_has_no_words(by, text):
+    """A filter of articles may have left nothing of one."""
+    assert not any(words_of_examples(text, ExampleOptions(by, 4, 1)))
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("The Café, in 1984!", "the cafe in 1985"),
+        ("a\tb\n\nc d", "A-B c:D"),
+        ("3.14 is pi", "2.72 is pi"),
+    ],
+)
+def test_case_punctuation_diacritics_and_numbers_do_not_count(text, same):
+    assert normalised_words(text) == normalised_words(same) == simplify_text(text).split()

@@ -10,8 +10,8 @@ from typing import Any
 
 import datasets
 
-from tartan.build_corpus.build import build_corpus
-from tartan.build_corpus.settings import ExampleOptions, Options
+from tartan.corpus.build import build_corpus
+from tartan.corpus.settings import ExampleOptions, Options
 
 FIELDS = (["Computer Science"], ["Biology", "Medicine"], None, ["Computer Science", "Physics"])
 
@@ -67,7 +67,7 @@ def options(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=No
         "cache_dir": "cache",
         "quality": given.pop("filters", {}),
         "language": {},
-        "executor": {"_target_": "tartan.build_corpus.executors.LocalTasks", "workers": workers},
+        "executor": {"_target_": "tartan.corpus.build.LocalTasks", "workers": workers},
     }
     return Options(
         sources=str(sources),

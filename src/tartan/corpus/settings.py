@@ -17,7 +17,7 @@ Node = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class ExampleOptions:
+class ExampleOptions(Checked):
     """How articles become examples."""
 
     by: Literal["paragraph", "words", "line", "document"]
@@ -63,19 +63,16 @@ class Options(Checked):
 
     def deciding(self) -> dict[str, Any]:
         """Return the options that decide a corpus, besides its sources, for its manifest."""
-        plain = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
+        examples = asdict(self.examples)
+        if self.examples.by != "words":
+            del examples["words"]
+        names = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
         return {
-            **with_effect(asdict(self.examples)),
+            **examples,
             "field_of_study": sorted(listed(self.field_of_study)),
-            **{name: getattr(self, name) for name in plain},
+            **{name: getattr(self, name) for name in names},
             "filters": self.filters,
         }
-
-
-def with_effect(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings of examples without `words`, where this decides nothing."""
-    is_read = settings["by"] == "words"
-    return {name: value for name, value in settings.items() if is_read or name != "words"}
 
 
 def listed(value: Listed) -> list[str]:
@@ -84,21 +81,15 @@ def listed(value: Listed) -> list[str]:
 
 
 def options_of(config: DictConfig) -> Options:
-    """Return the options of a command line.
-
-    Raises:
-        UserError: an option is missing or invalid; the message names it.
-    """
+    """Return the options of a command line."""
     options = typed(config, Options)
-    if not options.sources:
-        raise UserError("name the articles: sources=FILE, a folder, a pattern or hf://datasets/...")
+    if not options.sources or options.output is None:
+        raise UserError("name the articles and the corpus' folder: sources=FILE output=FOLDER")
     if options.metadata and not options.field_of_study:
         raise UserError("metadata is read for the field of study only: give field_of_study as well")
-    if options.output is None:
-        raise UserError("name the corpus' folder: output=FOLDER")
     if options.decontaminate is not None and not options.end_tasks:
         raise UserError(
-            "name the end task whose dev and test texts have to stay out of the corpus: "
-            "task=acl_arc, task=files task.train=FILE ..., or none of them: decontaminate=null"
+            "name the end task whose dev and test texts have to stay out of the corpus (task=NAME, "
+            "task=files task.train=FILE ...), or decontaminate=null"
         )
     return options

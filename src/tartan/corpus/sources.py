@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import glob
-import gzip
 import zlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import fsspec
-from huggingface_hub import constants
 
 from tartan.errors import UserError, first_line
-from tartan.files import check_reachable, sha256_of
+from tartan.files import sha256_of
 
 SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
 LONGEST_LINE = 1 << 27
@@ -45,12 +43,7 @@ class Source:
         return {"name": self.name, "size": self.size, "checksum": digest}
 
     def lines(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the place and the content of each line that is not blank.
-
-        Raises:
-            UserError: the file cannot be read, is damaged, has a line that is too long, or is being
-                written to.
-        """
+        """Yield the place and the content of each line that is not blank."""
         number = 0
         try:
             # as bytes: what is not UTF-8 is then found line by line
@@ -59,18 +52,14 @@ class Source:
                 for number, line in enumerate(lines, start=1):
                     place = f"{self.name}, line {number}"
                     if len(line) > LONGEST_LINE:
-                        most = f"{LONGEST_LINE >> 20} MiB"
-                        raise UserError(f"{place}: longer than {most}, which no record may be")
+                        raise UserError(f"{place} is longer than {LONGEST_LINE >> 20} MiB")
                     if not line.isspace():
                         yield place, line
-        except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        except (OSError, EOFError, zlib.error) as error:
             reason = first_line(error)
-            raise UserError(f"{self.name} is damaged after line {number}: {reason}") from error
-        except OSError as error:
-            place = f" after line {number}" if number else ""
-            raise UserError(f"{self.name} cannot be read{place}: {first_line(error)}") from error
+            raise UserError(f"{self.name} cannot be read after line {number}: {reason}") from error
         if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
-            raise UserError(f"{self.name} is being written to; wait until it is whole")
+            raise UserError(f"{self.name} was written to while it was read")
 
 
 def find_sources(entries: Iterable[str], option: str) -> list[Source]:
@@ -79,39 +68,30 @@ def find_sources(entries: Iterable[str], option: str) -> list[Source]:
     Args:
         entries: files, folders, patterns or addresses.
         option: the option that gives them, for messages.
-
-    Raises:
-        UserError: an entry names no file, or a file of another kind.
     """
     return list({source.name: source for e in entries for source in _files(e, option)}.values())
 
 
 def _files(entry: str, option: str) -> list[Source]:
-    remote, kinds = "://" in entry, ", ".join(SUFFIXES)
-    if entry.startswith("hf://"):
-        check_reachable(constants.ENDPOINT, entry, "offline, give local files")
+    remote = "://" in entry
     try:
         system, path = fsspec.core.url_to_fs(entry if remote else Path(entry).expanduser())
-        folder = system.isdir(path)
-        if folder:
+        if system.isdir(path):
             infos = system.ls(path, detail=True)
+            infos = [info for info in infos if info["name"].lower().endswith(SUFFIXES)]
         elif glob.has_magic(path) and not system.exists(path):
-            infos = system.glob(path, detail=True).values()
+            infos = list(system.glob(path, detail=True).values())
         else:
-            infos = [system.info(path)] if remote or system.isfile(path) else []
+            infos = [system.info(path)]
     except (OSError, ValueError, ImportError) as error:
         raise UserError(f"{option}: cannot list {entry}: {first_line(error)}") from error
     files = {str(info["name"]): info for info in infos if info["type"] == "file"}
-    known = sorted(path for path in files if path.lower().endswith(SUFFIXES))
-    if folder and not known:
-        raise UserError(f"{option}: the folder {entry} holds no file that ends in {kinds}")
-    if not files:
-        raise UserError(f"{option}: there is no file {entry}")
-    if not folder and (others := files.keys() - set(known)):
-        raise UserError(f"{option}: {min(others)} must end in one of {kinds}")
+    others = [path for path in files if not path.lower().endswith(SUFFIXES)]
+    if others or not files:
+        kinds = ", ".join(SUFFIXES)
+        raise UserError(f"{option}: {min(others, default=entry)}: no files that end in {kinds}")
     sources = []
-    for path in known:
-        info = files[path]
+    for path, info in sorted(files.items()):
         version = (info.get("lfs") or {}).get("sha256") or info.get("blob_id") or system.ukey(path)
         name = system.unstrip_protocol(path) if remote else path
         sources.append(Source(name, int(info["size"] or 0), str(version)))

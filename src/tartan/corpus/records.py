@@ -23,6 +23,9 @@ _IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
 _TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
 BREAK = "\n\n"
 """Separator of an article's paragraphs, which occurs nowhere else in its text."""
+_MISFORMED = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
+)  # fmt: skip
 _BLANK_LINES = re.compile(r"\n\s*\n")
 _BREAKS = re.compile(r"\n\s*\n|:::")
 
@@ -32,32 +35,20 @@ class BadRecordError(Exception):
 
 
 def record_of(line: bytes) -> Record:
-    """Parse a line of JSON.
-
-    Raises:
-        BadRecordError: the line is not JSON, or not an object.
-    """
+    """Parse a line of JSON."""
     try:
         record = json.loads(line.decode("utf-8"))
-    except UnicodeDecodeError as error:
-        raise BadRecordError("not UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise BadRecordError(f"not JSON ({error.msg}, column {error.colno})") from error
     except (ValueError, RecursionError) as error:
-        raise BadRecordError("JSON with too long a number or too deep brackets") from error
+        raise BadRecordError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(record, dict):
-        raise BadRecordError(f"expected an object, found {_kind(record)}")
+        raise BadRecordError(f"expected an object, found {type(record).__name__}")
     return record
 
 
 def fields_of(record: Record) -> set[str]:
-    """Return the fields of study that the record, or the `metadata` in it, names.
-
-    Raises:
-        BadRecordError: the fields are not lists of the expected form, or one is not Unicode.
-    """
+    """Return the fields of study that the record, or the `metadata` in it, names."""
     inner = record.get("metadata")
-    found: set[str] = set()
+    fields: set[str] = set()
     for holder in [record, inner] if isinstance(inner, dict) else [record]:
         for key in _FIELDS:
             value = holder.get(key) or []
@@ -66,16 +57,12 @@ def fields_of(record: Record) -> set[str]:
                 name = entry.get("category") if is_object else entry
                 if not isinstance(name, str):
                     raise BadRecordError(f"{key!r} must be a list of fields of study")
-                found.add(_whole(name, repr(key)))
-    return found
+                fields.add(_whole(name, repr(key)))
+    return fields
 
 
 def identity_of(record: Record) -> str:
-    """Return the identifier that joins an article's metadata and text.
-
-    Raises:
-        BadRecordError: the record has none, or it is not Unicode.
-    """
+    """Return the identifier that joins an article's metadata and text."""
     for key in _IDENTITIES:
         value = record.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
@@ -84,11 +71,7 @@ def identity_of(record: Record) -> str:
 
 
 def text_of(record: Record) -> str:
-    """Return the article's paragraphs, joined by `BREAK`.
-
-    Raises:
-        BadRecordError: the layout is unknown, or the text holds half of a surrogate pair.
-    """
+    """Return the article's paragraphs, joined by `BREAK`."""
     text = BREAK.join(_BLANK_LINES.sub("\n", part) for part in paragraphs_of(record))
     return _whole(text, "its text")
 
@@ -97,9 +80,6 @@ def paragraphs_of(record: Record) -> Iterator[str]:
     """Yield the article's paragraphs in order, abstract first; none where its text is empty.
 
     A text that is no list has its paragraphs apart by blank lines, or by S2ORC's `:::`.
-
-    Raises:
-        BadRecordError: the layout is unknown.
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
@@ -108,57 +88,43 @@ def paragraphs_of(record: Record) -> Iterator[str]:
     if isinstance(parse, dict):
         texts = {"abstract": parse.get("abstract") or abstract, "body_text": parse.get("body_text")}
     elif record.get("content") is not None:
-        texts = {"content.text": _annotated(record["content"])}
+        texts = {"content": _annotated(record["content"])}
     else:
         first = record.get("paperAbstract") if abstract is None else abstract
         texts = {"abstract": first, "body_text": body, "text": record.get("text")}
     for key, value in texts.items():
-        if value is None:
-            continue
         if isinstance(value, str):
             yield from _BREAKS.split(value)
             continue
-        if not isinstance(value, list):
-            expected = "text or a list of paragraphs"
-            raise BadRecordError(f"{key!r} must be {expected}, not {_kind(value)}")
-        for paragraph in value:
-            text = paragraph.get("text") if isinstance(paragraph, dict) else paragraph
+        for paragraph in [] if value is None else value if isinstance(value, list) else [value]:
+            is_object = isinstance(value, list) and isinstance(paragraph, dict)
+            text = paragraph.get("text") if is_object else paragraph
             if not isinstance(text, str):
-                raise BadRecordError(f"a paragraph in {key!r} has no text but {_kind(text)}")
+                raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
             yield text
 
 
 def _whole(text: str, what: str) -> str:
     """Return the text after checking that it can be written as UTF-8."""
-    if not text.isascii():
-        try:
-            text.encode("utf-8")
-        except UnicodeEncodeError as error:
-            raise BadRecordError(f"{what} holds half of a surrogate pair") from error
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise BadRecordError(f"{what} holds half of a surrogate pair") from error
     return text
 
 
-def _annotated(content: object) -> str | list[str] | None:
+def _annotated(content: Any) -> str | list[str] | None:
     """Return the paragraphs that annotations mark in a text; without them, the text."""
-    if not isinstance(content, dict):
-        raise BadRecordError(f"'content' must be an object, not {_kind(content)}")
-    text = content.get("text")
-    if not isinstance(text, str | None):
-        raise BadRecordError(f"'content.text' must be text, not {_kind(text)}")
-    notes = content.get("annotations")
-    spans = notes.get("paragraph") if isinstance(notes, dict) else None
-    if text is None or not spans:
-        return text
     try:
+        text = content.get("text")
+        notes = content.get("annotations")
+        spans = notes.get("paragraph") if isinstance(notes, dict) else None
+        if text is None or not spans:
+            return text
         marks = json.loads(spans) if isinstance(spans, str) else spans
         places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
-    except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise BadRecordError("'content.annotations.paragraph' is not a list of spans") from error
-    for start, end in places:
-        if not 0 <= start <= end <= len(text):
-            raise BadRecordError(f"a paragraph from {start} to {end} in text of {len(text)}")
-    return [text[start:end] for start, end in places]
-
-
-def _kind(value: object) -> str:
-    return "null" if value is None else type(value).__name__
+        if not all(0 <= start <= end <= len(text) for start, end in places):
+            raise ValueError("a paragraph lies outside of the text")
+        return [text[start:end] for start, end in places]
+    except _MISFORMED as error:
+        raise BadRecordError(f"'content' has no spans of paragraphs: {error}") from error

@@ -13,7 +13,7 @@ import time
 import pytest
 
 from benchmarks.synthetic_articles import FIELD, SyntheticArticles
-from tests.build_corpus.made_up import contents
+from tests.corpus.made_up import contents
 from tests.programs import PYTHONPATH
 
 RECORDS = int(os.environ.get("RECORDS", "2000000"))

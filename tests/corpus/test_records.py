@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
-from tartan.build_corpus.articles import Articles, Seen
-from tartan.build_corpus.records import (
+from tartan.corpus.records import (
     BadRecordError,
     fields_of,
     identity_of,
@@ -84,11 +82,11 @@ def test_an_article_is_the_same_in_metadata_and_text(record, identity):
 @pytest.mark.parametrize(
     ("line", "reason"),
     [
-        (b"{", "not JSON \\(Expecting property name"),
-        (b'{"text": "caf\xe9"}', "not UTF-8"),
+        (b"{", "not JSON in UTF-8 .Expecting property name"),
+        (b'{"text": "caf\xe9"}', "not JSON in UTF-8"),
         (b"[1]", "expected an object, found list"),
-        (b"[" * 100_000, "brackets"),
-        (b"1" * 5000, "too long a number"),
+        (b"[" * 100_000, "recursion"),
+        (b"1" * 5000, "digits"),
     ],
 )
 def test_a_line_that_is_no_record_says_why(line, reason):
@@ -100,18 +98,18 @@ def test_a_line_that_is_no_record_says_why(line, reason):
     ("record", "reason"),
     [
         ({"title": "t"}, "none of the keys body_text"),
-        ({"text": 3}, "'text' must be text or a list of paragraphs, not int"),
-        ({"body_text": [{"section": "s"}]}, "a paragraph in 'body_text' has no text but null"),
-        ({"content": "text"}, "'content' must be an object"),
-        ({"content": {"text": 1}}, r"'content\.text' must be text, not int"),
+        ({"text": 3}, "'text' must be text or a list of paragraphs"),
+        ({"body_text": [{"section": "s"}]}, "'body_text' must be text or a list"),
+        ({"content": "text"}, "'content' has no spans"),
+        ({"content": {"text": 1}}, "'content' must be text or a list"),
         (
             {"content": {"text": "ab", "annotations": {"paragraph": [span(1, 3)]}}},
-            "from 1 to 3 in text of 2",
+            "outside of the text",
         ),
         *(
             (
                 {"content": {"text": "ab", "annotations": {"paragraph": spans}}},
-                "is not a list of spans",
+                "'content' has no spans",
             )
             for spans in ("[", "[" * 100_000, [{"start": float("inf"), "end": 1}], [3])
         ),
@@ -145,11 +143,3 @@ def test_a_record_without_identity_says_so():
 def test_half_of_a_surrogate_pair_is_a_bad_record_wherever_it_is(read, record, what):
     with pytest.raises(BadRecordError, match=f"^{what} holds half of a surrogate pair"):
         read(record)
-
-
-def test_fields_are_noted_in_an_order_that_no_process_decides():
-    seen, names = Seen(), [f"field {number:02d}" for number in range(20)]
-    options = SimpleNamespace(field_of_study="art")
-    is_named = Articles(None, options, ())._is_named(seen)
-    is_named({"mag_field_of_study": names[::-1]})
-    assert list(seen.fields) == names
