@@ -8,7 +8,7 @@ import torch
 
 from benchmarks.case import BuiltCase
 from tartan.core.task import StepBatch
-from tartan.methods.update import prepare_update
+from tartan.methods.optimisation import prepare_update
 
 
 class ManualStep:

@@ -136,8 +136,10 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
 
 
 def copied(module: TaskMixing) -> State:
-    """Parameters and buffers as they are now."""
-    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+    """Parameters and buffers as they are now, without the count of skipped steps."""
+    state = {name: value.detach().clone() for name, value in module.state_dict().items()}
+    state.pop("skipped", None)
+    return state
 
 
 def part(state: State, prefix: str) -> State:

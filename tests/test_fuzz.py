@@ -35,7 +35,7 @@ from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.files import note_checksum, write_durably
-from tartan.methods.checkpoint_io import load_whole
+from tartan.methods.checkpoint import load_checkpoint
 from tartan.predict.predict import Settings, predict_file
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of, write_report
@@ -151,7 +151,7 @@ class Targets:
     def _checkpoint(self, at: Path, file: Path) -> None:
         if file.is_file():
             note_checksum(file)  # as whoever hands it over would
-        load_whole(file)
+        load_checkpoint(file)
 
 
 def changed(content: bytes, name: str, rng: random.Random) -> bytes:

@@ -15,7 +15,7 @@ from tartan.core.mixture import weighted_mean
 from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
-from tartan.methods.update import prepare_update
+from tartan.methods.optimisation import prepare_update
 from tests.core.test_step_properties import problem, step
 
 META = torch.device("meta")

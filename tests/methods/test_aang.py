@@ -215,13 +215,17 @@ def test_processes_share_what_one_would_pass(options, tmp_path):
         (
             ["method.stages.joint.sampled=25", "method.stages.joint.batch_size=32"],
             {},
-            "sampled=25 is more than the stage's auxiliary",
+            "sampled=25 of 24 auxiliary tasks",
         ),
         (["method.stages.joint.sampled=13"], {}, "sampled=13 tasks cannot share a batch of 12"),
-        (["method.stages.joint.sampled=0"], {}, "sampled: "),
-        (["method.stages.joint.sampled=null"], {}, "set method.stages.joint.sampled, or use"),
-        (["weighting=dwa"], {}, "weighting DWA follows every task"),
-        (["weighting=sdmgrad"], {}, "weighting Gramian follows every task"),
+        (["method.stages.joint.sampled=0"], {}, "sampled must be a whole number of at least 1"),
+        (
+            ["method.stages.joint.sampled=null"],
+            {},
+            "needs steps that sample auxiliary",
+        ),
+        (["weighting=dwa"], {}, "weighting DWA may follow every task"),
+        (["weighting=sdmgrad"], {}, "weighting Gramian may follow every task"),
         ([], {"auxiliary": "tapt"}, "needs composed objectives"),
         (
             ["auxiliary.aang.transforms.mask.probability=0"],

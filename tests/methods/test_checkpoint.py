@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import pickle
-from copy import deepcopy
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
-from torch.optim.lr_scheduler import CosineAnnealingLR
-from torch.utils.data import DataLoader
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
 
 from tartan import TartanData
-from tartan.core.weighting.fixed import Static
 from tartan.data.columns import Columns, read_trained_columns
 from tartan.data.given import encoder_of
 from tartan.encoders.description import describe_encoder, encoder_from_description
@@ -23,8 +18,6 @@ from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from tartan.methods.optimisation import Optimisation
-from tartan.methods.plain import node_of, rebuilt, subclass_of
 from tartan.predict.predictor import Predictor
 from tests.conftest import DEVICE
 from tests.in_process import same
@@ -88,24 +81,6 @@ def test_every_method_comes_back(data_dir, cache_dir, tmp_path, kind):
     again = kind.load_from_checkpoint(tmp_path / "here.ckpt")
     assert same(state_of(module), state_of(again))
     assert [task.objective for task in again.tasks] == [task.objective for task in module.tasks]
-
-
-@pytest.mark.parametrize("kind", [FineTuning, MTTartan, ContinuedPretraining])
-def test_a_checkpoint_of_another_method_names_its_class(trained, kind):
-    with pytest.raises(UserError, match=r"tapt, dapt, .*; use MetaTartan\.load_from_checkpoint"):
-        kind.load_from_checkpoint(trained[2])
-
-
-def test_numpys_numbers_are_stored_as_pythons(data_dir, cache_dir, tmp_path):
-    third = np.float64(1 / 3)
-    given = partial(Static, values=dict.fromkeys(("end_task", "tapt", "dapt"), third))
-    data = toy_data(data_dir, cache_dir, class_weights={"A": np.float64(2), "R": 1.0, "S": 1.0})
-    for rates in ({"lr": third}, {"optimisation": Optimisation(body_lr=third)}):
-        module = MTTartan.for_data(data, weighting=given, **rates)
-        torch.save(dict(module.hparams), tmp_path / "here.pt")
-        again = torch.load(tmp_path / "here.pt", weights_only=True)
-        assert again["optimisation"]["body_lr"] == 1 / 3
-        assert again["weighting"]["values"]["dapt"] == 1 / 3
 
 
 def test_predictions_are_the_logits_of_forward(trained, tmp_path):
@@ -196,94 +171,15 @@ def test_a_model_with_its_tokenizer_is_trained_in_place_and_comes_back(
         assert torch.equal(again.eval()(TEXTS), module.eval()(TEXTS))
 
 
-def test_a_checkpoint_takes_the_encoders_that_data_take(trained):
-    module, _, path = trained
-    given = (deepcopy(module.encoder.body), module.encoder.tokenizer)
-    assert MetaTartan.load_from_checkpoint(path, encoder=given).body is given[0]
-    assert MetaTartan.load_from_checkpoint(path, encoder="tiny").encoder.name == "tiny"
-
-
-def test_an_argument_that_no_module_has_is_named_with_what_has_it(trained):
-    with pytest.raises(
-        UserError, match=r"'lr'; arguments are those of MetaTartan, .*optimisation="
-    ):
-        MetaTartan.load_from_checkpoint(trained[2], lr=1)
-
-
-def test_a_file_that_is_no_checkpoint_is_one_line(tmp_path):
-    (tmp_path / "bad.ckpt").write_bytes(b"abc")
-    with pytest.raises(UserError, match=r"bad\.ckpt is not a checkpoint, or is damaged"):
-        MetaTartan.load_from_checkpoint(tmp_path / "bad.ckpt")
-
-
-def test_texts_may_be_given_as_a_loader_gives_them(trained):
-    module, *_ = trained
-    assert torch.equal(module({"text": TEXTS}), module(TEXTS))
-    pairs = {"text": TEXTS, "text_pair": TEXTS}
-    assert torch.equal(module(pairs), module(list(zip(TEXTS, TEXTS, strict=True))))
-
-
 def test_pretraining_predicts_nothing(data_dir, cache_dir, tmp_path):
     data = toy_data(data_dir, cache_dir)
     module = ContinuedPretraining.for_data(data, lr=1e-3)
-    with pytest.raises(UserError, match="nothing to evaluate or predict"):
+    with pytest.raises(UserError, match="nothing to predict"):
         trainer(tmp_path).predict(module, datamodule=data)
-    loader = DataLoader([{"text": "a", "label": "R"}], batch_size=1)
-    with pytest.raises(UserError, match="evaluated on the held-out texts of its data alone"):
-        trainer(tmp_path).validate(module, loader, verbose=False)
-
-
-def test_rows_tuples_data_sets_and_files_give_the_same_module(data_dir, cache_dir):
-    import datasets
-
-    files = toy_data(data_dir, cache_dir)
-    task = files.prepared.end_task
-
-    def rows(split):
-        own = getattr(task, split)
-        return [(text, task.labels[i]) for text, i in zip(own.texts, own.labels, strict=True)]
-
-    dev = [{"text": text, "label": label} for text, label in rows("dev")]
-    texts = (data_dir / "corpus.txt").read_text().split("\n")[:-1]
-    given = TartanData(
-        rows("train"), dev, datasets.Dataset.from_list(dev),
-        auxiliaries={"tapt": "task", "dapt": texts}, encoder="tiny", batch_size=8,
-        max_length=32, cache_dir=cache_dir,
-    )  # fmt: skip
-    modules = [MTTartan.for_data(data, lr=1e-3) for data in (files, given)]
-    assert same(*map(state_of, modules))
-    steps = [data.steps(m.batch_needs) for data, m in zip((files, given), modules, strict=True)]
-    for task_name in modules[0].heads:
-        ours, theirs = (
-            part.tasks[task_name].micro_batches[0].inputs for part in (steps[0][3], steps[1][3])
+    with pytest.raises(UserError, match="does not train end_task"):
+        ContinuedPretraining(
+            data.prepared.encoder, {"end_task": data.prepared.classification}, labels=["a", "b"]
         )
-        assert torch.equal(ours["input_ids"], theirs["input_ids"])
-
-
-@pytest.mark.parametrize(
-    "target",
-    ["os.system", "builtins.eval", "torch.nn.Linear", "transformers.AutoModel.from_pretrained",
-     "tartan.encoders.base.frozen", "tartan.core.weighting.meta.Nothing", "", "Meta"],
-)  # fmt: skip
-def test_a_checkpoint_names_no_other_classes_than_it_may(target):
-    with pytest.raises(UserError, match=r"weighting: .*not a class that can stand here"):
-        rebuilt({"_target_": target}, subclass_of(torch.nn.Module), "weighting")
-
-
-def test_a_class_with_arguments_is_stored_and_comes_back(data_dir, cache_dir):
-    data = toy_data(data_dir, cache_dir)
-    values = {"end_task": 2.0, "tapt": 1.0, "dapt": 1.0}
-    module = MTTartan.for_data(data, lr=1e-3, weighting=partial(Static, values=values))
-    assert module.hparams["weighting"]["values"] == values
-    assert module.weighting.alpha.tolist() == [0.5, 0.25, 0.25]
-    with pytest.raises(UserError, match="give its class"):
-        node_of(Static(["a"], {"a": 1.0}))
-
-    class Local(Static):
-        pass
-
-    with pytest.raises(UserError, match=r"Local is defined in a function.*module level"):
-        node_of(Local)
 
 
 def test_a_checkpoint_brings_no_code_and_no_foreign_kernels(data_dir, cache_dir):
@@ -337,43 +233,6 @@ def test_a_checkpoint_with_weights_that_are_no_numbers_makes_no_module(trained, 
     torch.save(content, tmp_path / "a.ckpt")
     with pytest.raises(UserError, match=r"a\.ckpt: the weights heads\..* are not all finite"):
         MetaTartan.load_from_checkpoint(tmp_path / "a.ckpt")
-
-
-def test_a_loss_on_dev_that_is_not_finite_is_not_left_out(trained, tmp_path, monkeypatch):
-    module, *_ = trained
-    forward = type(module).forward
-    seen = []
-
-    def broken(self, inputs):
-        seen.append(len(seen))
-        return forward(self, inputs) * (torch.nan if len(seen) == 1 else 1.0)
-
-    monkeypatch.setattr(type(module), "forward", broken)
-    rows = [{"text": text, "label": "R"} for text in TEXTS]
-    loader = DataLoader(rows, batch_size=2)
-    (scores,) = trainer(tmp_path).validate(module, loader, verbose=False)
-    assert len(seen) == 2
-    assert np.isnan(scores["dev/loss"])
-
-
-class Cosine(FineTuning):
-    def configure_optimizers(self):
-        optimiser = super().configure_optimizers()["optimizer"]
-        schedule = CosineAnnealingLR(optimiser, self.planned_steps)
-        return {"optimizer": optimiser, "lr_scheduler": schedule}
-
-
-def test_a_schedule_that_keeps_its_length_is_not_made_longer(data_dir, cache_dir, tmp_path):
-    data = toy_data(data_dir, cache_dir)
-    running = trainer(tmp_path, max_steps=4)
-    running.fit(Cosine.for_data(data, lr=1e-3), datamodule=data)
-    running.save_checkpoint(tmp_path / "here.ckpt")
-    going_on = {"ckpt_path": tmp_path / "here.ckpt"}
-    module = Cosine.for_data(data, lr=1e-3)
-    with pytest.raises(UserError, match=r"training had 4 steps, this one has 8, and a CosineAnn"):
-        fitted(module, data, tmp_path, max_steps=8, **going_on)
-    assert not fitted(module, data, tmp_path, max_steps=4, **going_on).steps
-    assert len(fitted(module, data, tmp_path, max_steps=2).steps) == 2
 
 
 def test_a_new_task_starts_from_the_head_of_a_pre_training_that_was_loaded(

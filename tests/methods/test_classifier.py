@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 from torch.utils.data import DataLoader
 
-from tartan.errors import UserError
 from tartan.methods import FineTuning
 from tests.methods.lightning import toy_data, trainer
 
@@ -21,9 +20,3 @@ def test_a_loader_of_texts_gives_their_labels(module, tmp_path):
     loader = DataLoader(TEXTS, batch_size=2, collate_fn=list)
     found = trainer(tmp_path).predict(module, loader)
     assert [len(batch["label"]) for batch in found] == [2, 1]
-
-
-@pytest.mark.parametrize("given", ["red apple", TEXTS, [{"text": TEXTS}]])
-def test_what_lightning_would_take_for_loaders_is_refused(module, tmp_path, given):
-    with pytest.raises(UserError, match=r"trainer\.predict takes a DataLoader, not a (str|dict)"):
-        trainer(tmp_path).predict(module, given)

@@ -37,13 +37,6 @@ def test_every_way_of_running_out_is_recognised(error):
     assert raised(error) == "out of memory in stage joint; use micro_batch_size=8 (it is 16)"
 
 
-def test_below_one_there_is_other_advice():
-    message = raised(MemoryError(), micro_batch_size=1, gradient_checkpointing=False)
-    assert "with micro_batch_size=1; use gradient_checkpointing=true" in message
-    message = raised(MemoryError(), micro_batch_size=1, gradient_checkpointing=True)
-    assert "with micro_batch_size=1; use a smaller task.max_length or encoder" in message
-
-
 def test_other_errors_pass():
     config = OmegaConf.create({"micro_batch_size": 1})
     with pytest.raises(RuntimeError, match="shapes"), memory_advice(config, "micro_batch_size", ""):

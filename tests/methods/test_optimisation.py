@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import math
+
 import pytest
 import torch
 from torch import nn
 
 from tartan.errors import UserError
-from tartan.methods.optimisation import Optimisation
+from tartan.methods.optimisation import Optimisation, prepare_update
 
 SETTINGS = Optimisation(body_lr=1e-4, end_head_lr=1e-3, weight_decay=0.1)
 
@@ -52,18 +55,6 @@ def test_a_frozen_body_is_left_to_no_optimiser():
     assert {id(p) for p in held} == {id(p) for p in end_head.parameters()}
 
 
-def test_pretraining_has_no_end_head():
-    optimiser = SETTINGS.optimiser(Small(), None, [Small()])
-    assert {group["lr"] for group in optimiser.param_groups} == {1e-4}
-
-
-def test_the_settings_reach_adamw():
-    settings = Optimisation(beta1=0.8, beta2=0.95, eps=1e-5)
-    (group, *_) = settings.optimiser(Small(), None, []).param_groups
-    assert group["betas"] == (0.8, 0.95)
-    assert group["eps"] == 1e-5
-
-
 def rates(steps, **settings):
     """The rate of each of the steps, relative to its peak, for every group."""
     optimisation = Optimisation(body_lr=2.0, end_head_lr=20.0, **settings)
@@ -80,74 +71,96 @@ def rates(steps, **settings):
     return series
 
 
-def test_rates_rise_over_the_warm_up_then_fall_to_0():
-    expected = [0, 0.25, 0.5, 0.75, *[1 - i / 16 for i in range(17)]]
-    assert rates(20, warmup=0.2) == pytest.approx(expected)
+def test_rates_rise_over_the_warm_up_then_fall_to_0_or_stay():
+    rising, falling = [0, 0.25, 0.5, 0.75], [i / 16 for i in range(17)]
+    assert rates(20, warmup=0.2) == pytest.approx([*rising, *(1 - i for i in falling)])
+    cosine = [(1 + math.cos(math.pi * i)) / 2 for i in falling]
+    assert rates(20, warmup=0.2, decay="cosine") == pytest.approx([*rising, *cosine])
+    assert rates(20, warmup=0.2, decay="constant") == pytest.approx([*rising, *[1] * 17])
 
 
-def test_without_a_warm_up_rates_start_at_the_peak():
-    assert rates(10, warmup=0) == pytest.approx([1 - i / 10 for i in range(11)])
+def test_settings_are_in_their_range():
+    for name, value in (("body_lr", -1.0), ("warmup", 1.1), ("clip_norm", 0.0), ("beta2", 1.0)):
+        with pytest.raises((UserError, ValueError), match=name):
+            Optimisation(**{name: value})
 
 
-def test_a_warm_up_over_all_steps_ends_just_below_the_peak():
-    assert rates(10, warmup=1)[:10] == pytest.approx([i / 10 for i in range(10)])
+YES, NO = torch.tensor(True), torch.tensor(False)
 
 
-def test_the_papers_warm_up_is_6_percent_of_the_steps():
-    series = rates(100, warmup=0.06)
-    assert series.index(max(series)) == 6
+def network(dtype: torch.dtype) -> nn.Module:
+    torch.manual_seed(0)
+    made = nn.Sequential(nn.Linear(5, 7), nn.Linear(7, 2)).to(dtype)
+    for parameter in made.parameters():
+        parameter.grad = torch.randn_like(parameter)
+    return made
 
 
-def test_a_step_moves_what_has_a_gradient():
-    body, head = nn.Linear(2, 2), nn.Linear(2, 2)
-    before = head.weight.detach().clone()
-    optimiser = SETTINGS.optimiser(body, head, [])
-    head(torch.ones(1, 2)).sum().backward()
-    kept = body.weight.detach().clone()
+def norm_of(module: nn.Module) -> torch.Tensor:
+    return torch.cat([p.grad.reshape(-1) for p in module.parameters()]).norm()
+
+
+def optimiser_of(module: nn.Module, fused: bool) -> torch.optim.AdamW:
+    half = list(module.parameters())
+    groups = [{"params": half[:2], "weight_decay": 0.1}, {"params": half[2:]}]
+    return torch.optim.AdamW(groups, lr=0.01, fused=fused)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("limit", [0.3, 1e6, None])
+def test_steps_are_those_of_clipped_gradients(limit, dtype, fused):
+    ours, theirs = network(dtype), network(dtype)
+    own, other = optimiser_of(ours, fused), optimiser_of(theirs, fused)
+    for step in range(3):
+        for module in (ours, theirs):
+            torch.manual_seed(step)
+            for parameter in module.parameters():
+                parameter.grad = (step + 1) * torch.randn_like(parameter)
+        prepare_update(own, norm_of(ours), limit, YES)
+        own.step()
+        nn.utils.clip_grad_norm_(theirs.parameters(), limit or torch.inf)
+        other.step()
+    tolerance = 1e-12 if dtype == torch.float64 else 1e-6
+    for a, b in zip(ours.parameters(), theirs.parameters(), strict=True):
+        assert torch.allclose(a, b, rtol=tolerance, atol=tolerance)
+
+
+@pytest.mark.parametrize("fused", [True, False])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("value", [torch.inf, torch.nan])
+def test_nothing_is_updated_where_a_number_is_not_finite(value, dtype, fused):
+    module = network(dtype)
+    optimiser = optimiser_of(module, fused)
     optimiser.step()
-    assert body.weight.equal(kept)  # no gradient, not even decay
-    assert not head.weight.equal(before)
+    before = copy.deepcopy(module.state_dict())
+    state = copy.deepcopy(optimiser.state_dict()["state"])
+    next(module.parameters()).grad[0, 0] = value
+    prepare_update(optimiser, norm_of(module), 1.0, NO)
+    optimiser.step()
+    for name, tensor in module.state_dict().items():
+        assert torch.equal(tensor, before[name])
+    for key, entries in optimiser.state_dict()["state"].items():
+        assert all(torch.equal(entries[name], state[key][name]) for name in entries)
 
 
-@pytest.mark.parametrize("name", ["body_lr", "end_head_lr", "weight_decay", "eps"])
-@pytest.mark.parametrize("value", [-1.0, float("nan")])
-def test_rates_and_decay_are_not_negative(name, value):
-    with pytest.raises(UserError, match=f"{name}: "):
-        Optimisation(**{name: value})
+def test_the_step_after_one_that_did_not_count_does():
+    module = network(torch.float32)
+    optimiser = optimiser_of(module, True)
+    prepare_update(optimiser, torch.tensor(torch.nan), 1.0, NO)
+    optimiser.step()
+    before = [p.detach().clone() for p in module.parameters()]
+    prepare_update(optimiser, norm_of(module), 1.0, YES)
+    optimiser.step()
+    assert all(not torch.equal(a, b) for a, b in zip(module.parameters(), before, strict=True))
 
 
-@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan")])
-def test_the_warm_up_is_a_share(value):
-    with pytest.raises(UserError, match="warmup"):
-        Optimisation(warmup=value)
-
-
-@pytest.mark.parametrize("value", [0.0, -1.0, float("nan")])
-def test_the_clipping_norm_is_positive_or_none(value):
-    with pytest.raises(UserError, match="clip_norm"):
-        Optimisation(clip_norm=value)
-    assert Optimisation(clip_norm=None).clip_norm is None
-
-
-@pytest.mark.parametrize("name", ["beta1", "beta2"])
-@pytest.mark.parametrize("value", [-0.1, 1.0])
-def test_betas_are_shares_below_1(name, value):
-    with pytest.raises(UserError, match=name):
-        Optimisation(**{name: value})
-
-
-def test_a_constant_rate_stays_at_its_peak_to_the_end():
-    parameter = nn.Parameter(torch.zeros(2))
-    optimiser = torch.optim.AdamW([parameter], lr=1e-3)
-    schedule = Optimisation(decay="constant", warmup=0.2).schedule(optimiser, 10)
-    rates = []
-    for _ in range(10):
-        rates.append(optimiser.param_groups[0]["lr"])
-        optimiser.step()
-        schedule.step()
-    assert rates == pytest.approx([0.0, 5e-4, *[1e-3] * 8])
-
-
-def test_an_unknown_decay_is_an_error_that_names_the_option():
-    with pytest.raises(UserError, match=r"^decay: "):
-        Optimisation(decay="cosine")
+@pytest.mark.parametrize("fused", [True, False])
+def test_parameters_without_a_gradient_stay(fused):
+    module = network(torch.float32)
+    module[1].weight.grad = None
+    before = module[1].weight.detach().clone()
+    optimiser = optimiser_of(module, fused)
+    prepare_update(optimiser, torch.tensor(5.0), 1.0, YES)
+    optimiser.step()
+    assert torch.equal(module[1].weight, before)

@@ -10,7 +10,6 @@ from lightning.pytorch import LightningModule, Trainer
 from lightning.pytorch.callbacks import RichProgressBar
 
 from tartan.methods.progress_bar import READ_EVERY, StageProgressBar
-from tartan.methods.training_step import TrainingStep
 
 
 @pytest.fixture
@@ -49,23 +48,6 @@ def test_a_gpu_is_asked_now_and_then(device, times, read):
     shown = [call(step, device) for step in range(1, 3 * READ_EVERY + 1)]
     assert len(asked) == times
     assert all(figures == shown[0] for figures in shown)
-
-
-def test_a_gpus_losses_are_those_of_the_last_step(monkeypatch):
-    """Lightning reads what a module logs for the bar in every step, so it is not told them."""
-
-    class Module(TrainingStep):
-        device = torch.device("cuda")
-        last_record = object()
-
-        def step_metrics(self, record):
-            assert record is self.last_record
-            return {"loss/end_task": torch.tensor(1.234), "weight/end_task": torch.tensor(0.4)}
-
-    monkeypatch.setattr(RichProgressBar, "get_metrics", lambda *_: {"dev_macro_f1": 0.5})
-    trainer = SimpleNamespace(global_step=1, training=True)
-    shown = StageProgressBar("joint").get_metrics(trainer, Module.__new__(Module))
-    assert shown == {"dev_macro_f1": 0.5, "end_task": "1.23 (0.40)"}
 
 
 class Toy(LightningModule):

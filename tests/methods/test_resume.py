@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,10 +12,9 @@ import torch
 
 import tartan.experiment.run
 from tartan.errors import UserError
-from tartan.files import write_with_checksum
-from tartan.methods.checkpoint_io import DurableCheckpointIO
+from tartan.methods.checkpoint import DurableCheckpointIO
 from tartan.methods.module import TaskMixing
-from tartan.methods.resume_points import Interrupted, newest_point, points
+from tartan.methods.resume_points import Interrupted, points
 from tartan.methods.strategy import Agreement
 from tests.in_process import config_of, toy
 
@@ -260,62 +260,6 @@ def test_a_torn_checkpoint_is_recognised_and_the_one_before_it_used(
     assert_same_run(tmp_path, expected)
 
 
-def test_a_changed_byte_is_recognised_too(tmp_path):
-    io = DurableCheckpointIO()
-    for step in (1, 2):
-        io.save_checkpoint({"step": step}, tmp_path / f"{step:08d}.ckpt")
-    content = bytearray((tmp_path / "00000002.ckpt").read_bytes())
-    content[len(content) // 2] ^= 1
-    (tmp_path / "00000002.ckpt").write_bytes(bytes(content))
-    assert newest_point(tmp_path) == tmp_path / "00000001.ckpt"
-    assert points(tmp_path) == [tmp_path / "00000001.ckpt"]
-
-
-def test_a_damaged_result_of_a_stage_is_an_error(kill_at, data_dir, cache_dir, tmp_path):
-    options = options_of("dapt_tapt", data_dir, cache_dir)
-    kill_at(TaskMixing, "test_step", [1])
-    with pytest.raises(Killed):
-        run(options, tmp_path)
-    path = tmp_path / "checkpoints" / "tapt" / "last.ckpt"
-    path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(UserError, match=r"tapt/last\.ckpt is not the file .* resume=false"):
-        run(options, tmp_path)
-    outcome = path.with_name("outcome.json")
-    for content in ("{}", "[]", "[" * 100_000):  # as a stranger may write it
-        write_with_checksum(outcome, lambda scratch, content=content: scratch.write_text(content))
-        with pytest.raises(UserError, match=r"tapt holds no stage .* remove") as caught:
-            run(options, tmp_path)
-        assert "\n" not in str(caught.value)
-
-
-def test_another_config_does_not_go_on_with_an_unfinished_run(
-    kill_at, data_dir, cache_dir, tmp_path
-):
-    options = options_of("meta_tartan", data_dir, cache_dir)
-    kill_at(TaskMixing, "training_step", [14])
-    with pytest.raises(Killed):
-        run(options, tmp_path)
-    with pytest.raises(UserError, match=r"holds another run: weighting\.eta is 0\.05 there, 1\.0"):
-        run([*options, "weighting.eta=1.0"], tmp_path)
-
-
-def test_data_that_changed_are_named(kill_at, data_dir, cache_dir, tmp_path):
-    options = options_of("dapt_tapt", data_dir, cache_dir)
-    corpus = tmp_path / "corpus.txt"
-    corpus.write_text((data_dir / "corpus.txt").read_text())
-    options.append(f"auxiliary.dapt.path={corpus}")
-    kill_at(TaskMixing, "training_step", [3])
-    with pytest.raises(Killed):
-        run(options, tmp_path / "run")
-    corpus.write_text(corpus.read_text() + "one more line\n")
-    os.utime(corpus, (2**33, 2**33))
-    with pytest.raises(
-        UserError,
-        match=rf"other data \(auxiliary dapt changed; written since: {corpus}\); put them back",
-    ):
-        run(options, tmp_path / "run")
-
-
 def test_two_points_are_kept_and_none_of_a_finished_stage(
     undisturbed, kill_at, data_dir, cache_dir, tmp_path
 ):
@@ -330,32 +274,6 @@ def test_two_points_are_kept_and_none_of_a_finished_stage(
     assert not (tmp_path / "checkpoints" / "head_warmup" / "resume").exists()
     assert not list(finished.rglob("*.part"))
     assert not list(finished.rglob("resume"))
-
-
-def test_no_point_is_taken_before_it_is_due(data_dir, cache_dir, tmp_path, monkeypatch):
-    save, saved = DurableCheckpointIO.save_checkpoint, []
-
-    def watched(self, checkpoint, path, storage_options=None):
-        saved.append(str(path))
-        save(self, checkpoint, path, storage_options)
-
-    monkeypatch.setattr(DurableCheckpointIO, "save_checkpoint", watched)
-    run([*options_of("dapt_tapt", data_dir, cache_dir), "checkpoint_minutes=600"], tmp_path)
-    assert saved
-    assert not [path for path in saved if "resume" in path]
-
-
-def test_a_folder_that_was_moved_goes_on_with_the_weights_that_were_best(
-    undisturbed, kill_at, data_dir, cache_dir, tmp_path
-):
-    expected = undisturbed("meta_tartan")
-    options = options_of("meta_tartan", data_dir, cache_dir)
-    kill_at(TaskMixing, "training_step", [15])
-    with pytest.raises(Killed):
-        run(options, tmp_path / "here")
-    (tmp_path / "here").rename(tmp_path / "there")
-    run(options, tmp_path / "there")
-    assert_same_run(tmp_path / "there", expected)
 
 
 def test_best_weights_of_steps_that_are_taken_again_are_not_used(
@@ -373,72 +291,39 @@ def test_best_weights_of_steps_that_are_taken_again_are_not_used(
     assert not list(folder.glob("best-*.ckpt*"))
 
 
-@pytest.mark.parametrize("moment", [16, 17])
-def test_a_signal_in_a_stages_last_step_ends_the_run_after_the_stage(
-    moment, undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
-):
-    expected = undisturbed("meta_tartan")
-    step, seen = TaskMixing.training_step, [0]
-
-    def signalled(self, *args):
-        seen[0] += 1
-        if seen[0] == moment:
-            signal.raise_signal(signal.SIGTERM)
-        return step(self, *args)
-
-    monkeypatch.setattr(TaskMixing, "training_step", signalled)
-    options = options_of("meta_tartan", data_dir, cache_dir)
-    with pytest.raises(Interrupted):
+def test_a_damaged_result_of_a_stage_is_an_error(kill_at, data_dir, cache_dir, tmp_path):
+    options = options_of("dapt_tapt", data_dir, cache_dir)
+    kill_at(TaskMixing, "test_step", [1])
+    with pytest.raises(Killed):
         run(options, tmp_path)
-    assert seen[0] == moment
+    path = tmp_path / "checkpoints" / "tapt" / "last.ckpt"
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(UserError, match=r"tapt/last\.ckpt .* is damaged"):
+        run(options, tmp_path)
+    path.with_name("outcome.json").write_text("[" * 100_000)  # as a stranger may write it
+    with pytest.raises(UserError, match=r"tapt holds no stage .* remove") as caught:
+        run(options, tmp_path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("failing", range(2, 16, 4))
+def test_whichever_file_does_not_fit_on_the_disk(
+    failing, undisturbed, data_dir, cache_dir, tmp_path, monkeypatch
+):
+    """Every file that a run writes durably, one after the other."""
+    flush, written = os.fsync, [0]
+
+    def full(descriptor):
+        written[0] += 1
+        if written[0] == failing:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        flush(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    options = options_of("dapt_tapt", data_dir, cache_dir)
+    with pytest.raises(UserError, match="is full; free some space"):
+        run(options, tmp_path)
     run(options, tmp_path)
-    assert_same_run(tmp_path, expected)
-
-
-@pytest.mark.parametrize(
-    ("method", "damage"),
-    [
-        ("meta_tartan", "emptied"),
-        ("meta_tartan", "three times"),
-        ("dapt_tapt", "removed"),
-        ("dapt_tapt", "nonsense"),
-        ("dapt_tapt", "cut"),
-    ],
-)
-def test_a_step_log_that_is_damaged_between_two_starts_is_put_back(
-    method, damage, undisturbed, kill_at, data_dir, cache_dir, tmp_path, caplog
-):
-    """In every stage, after its last point and before its end."""
-    expected = undisturbed(method)
-    kill_at(TaskMixing, "training_step", [5, 6, 13, 20])
-    log, deaths = tmp_path / "steps.csv", 0
-    while True:
-        try:
-            run(options_of(method, data_dir, cache_dir), tmp_path)
-        except Killed:
-            deaths += 1
-            content = log.read_bytes()
-            damaged = {
-                "emptied": b"",
-                "three times": content * 3,
-                "nonsense": b"\xff\x00," * 30,
-                "cut": content[:-30],
-            }
-            if damage == "removed":
-                log.unlink()
-            else:
-                log.write_bytes(damaged[damage])
-            continue
-        break
-    assert deaths == 4
-    assert_same_run(tmp_path, expected)
-    assert ("has been changed" in caplog.text) == (damage != "three times")
-
-
-def test_a_folder_that_was_finished_while_it_was_waited_for_is_not_run_again(
-    undisturbed, data_dir, cache_dir, monkeypatch
-):
-    folder = undisturbed("dapt_tapt")
-    monkeypatch.setattr(tartan.experiment.run, "_run_prepared", None)
-    result = run(options_of("dapt_tapt", data_dir, cache_dir), folder)
-    assert result == json.loads((folder / "result.json").read_text())
+    assert_same_run(tmp_path, undisturbed("dapt_tapt"))

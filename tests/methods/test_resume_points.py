@@ -6,12 +6,12 @@ import signal
 
 import lightning.pytorch as pl
 import pytest
+import torch
 
 from tartan.errors import UserError
 from tartan.methods import FineTuning
 from tartan.methods.best_weights import BestWeights
-from tartan.methods.checkpoint_io import DurableCheckpointIO
-from tartan.methods.history import EvaluationHistory
+from tartan.methods.checkpoint import DurableCheckpointIO
 from tartan.methods.resume_points import Interrupted, ResumePoints, newest_point, points
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
@@ -60,34 +60,17 @@ def test_ctrl_c_ends_a_training_of_steps_or_epochs_which_goes_on_with_equal_bits
     assert same(state_of(module), state_of(again))
 
 
-def test_points_without_checksums_are_refused_before_the_training(made, tmp_path):
-    module, data = made()
-    points_alone = [ResumePoints(tmp_path / "p", 0, EPOCH)]
-    with pytest.raises(UserError, match=r"Trainer\(plugins=\[DurableCheckpointIO\(\)\]\)"):
-        fitted(module, data, tmp_path, callbacks=points_alone, max_steps=2)
-    assert not (tmp_path / "p").exists()
-
-
-def test_only_points_are_looked_at_and_removed(tmp_path):
-    others = [tmp_path / "epoch=1-step=8.ckpt", tmp_path / "last.ckpt"]
-    for path in (*others, tmp_path / "00000004.ckpt"):  # without a checksum it is no whole point
-        path.write_bytes(b"a checkpoint")
-    assert newest_point(tmp_path) is None
-    assert sorted(tmp_path.iterdir()) == others
-
-
 def test_the_best_weights_are_those_that_lightning_tests(made, tmp_path):
     module, data = made()
-    history = EvaluationHistory(module.monitor)
-    best = BestWeights(tmp_path / "best", history)
+    best = BestWeights(tmp_path / "best", module.monitor)
     resuming = ResumePoints(tmp_path / "p", 60, EPOCH, best.point_taken)
     assert best.best_model_path == ""
     running = trainer(
-        tmp_path, max_epochs=3, callbacks=[history, best, resuming],
+        tmp_path, max_epochs=3, callbacks=[best, resuming],
         plugins=[DurableCheckpointIO()],
     )  # fmt: skip
     running.fit(module, datamodule=data)
-    step, scores = history.best()
+    step, scores = best.best()
     assert best.best_model_path == str(best.file(step))
     (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
     assert tested["dev/macro_f1"] == pytest.approx(scores["macro_f1"], abs=1e-6)
@@ -100,3 +83,29 @@ def test_points_are_written_in_time_but_not_after_the_last_step(made, tmp_path, 
     fitted(module, data, tmp_path, callbacks=callbacks, plugins=[DurableCheckpointIO()], **length)
     written = [int(point.stem) for point in points(tmp_path / "p")]
     assert written == [2 * EPOCH - 2, 2 * EPOCH - 1]
+
+
+def test_a_point_with_a_changed_byte_is_removed_and_other_files_are_left(tmp_path):
+    io = DurableCheckpointIO()
+    for step in (1, 2):
+        io.save_checkpoint({"step": step}, tmp_path / f"{step:08d}.ckpt")
+    other = tmp_path / "last.ckpt"
+    other.write_bytes(b"a checkpoint")
+    content = bytearray((tmp_path / "00000002.ckpt").read_bytes())
+    content[len(content) // 2] ^= 1
+    (tmp_path / "00000002.ckpt").write_bytes(content)
+    assert newest_point(tmp_path) == tmp_path / "00000001.ckpt"
+    assert sorted(tmp_path.iterdir()) == [tmp_path / "00000001.ckpt", other]
+
+
+class Malicious:
+    def __reduce__(self):
+        return (print, ("executed",))
+
+
+def test_nothing_in_a_checkpoint_is_executed(tmp_path, capsys):
+    path = tmp_path / "a.ckpt"
+    torch.save({"x": Malicious()}, path)
+    with pytest.raises(UserError, match=r"holds more than numbers .* remove"):
+        DurableCheckpointIO().load_checkpoint(path)
+    assert "executed" not in capsys.readouterr().out

@@ -14,7 +14,7 @@ from tartan.data.end_task import EndTask
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
-from tartan.methods.given_metrics import metrics_of
+from tartan.methods.parts import metrics_of
 from tartan.run_folder.result import Baseline
 
 _STRENGTHS = (1.0, 10.0, 100.0)

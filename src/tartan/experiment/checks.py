@@ -11,7 +11,6 @@ from omegaconf import DictConfig
 from tartan.errors import UserError
 from tartan.experiment.not_taken import NOT_TAKEN
 from tartan.methods.fit import build_trainer, user_callbacks
-from tartan.methods.precision import check_accelerator
 
 
 def check_trainer(config: DictConfig) -> None:
@@ -24,7 +23,6 @@ def check_trainer(config: DictConfig) -> None:
     for option in ("accelerator", "precision"):
         if option not in settings:
             raise UserError(f"trainer.{option} is missing; leave out ~trainer.{option}")
-    check_accelerator(settings.accelerator)
     for option, (default, instead) in NOT_TAKEN.items():
         if settings.get(option, default) != default:
             raise UserError(f"trainer.{option} is not used here; set {instead} instead")

@@ -39,7 +39,7 @@ from tartan.evaluation.named_metrics import check_higher_is_better, check_metric
 from tartan.experiment.checks import check_trainer, writable_folder
 from tartan.experiment.settings import RunSettings
 from tartan.experiment.unlearned_weights import warn_of_unlearned_weights
-from tartan.methods.given_weighting import check_sampling, check_weighting
+from tartan.methods.checks import check_sampling, check_weighting
 from tartan.methods.module import TaskMixing
 from tartan.methods.stage import Stage
 from tartan.objectives.base import TaskObjective
@@ -117,7 +117,6 @@ def module_class(stage: Stage) -> Any:
         ) from error
     if not (isinstance(found, type) and issubclass(found, TaskMixing)):
         raise UserError(f"module={stage.module} of a stage is not a subclass of TaskMixing")
-    found.check_trains()
     return found
 
 

@@ -1,39 +1,62 @@
-"""Stores the weights of the best evaluation, also when training is interrupted."""
+"""Keeps the evaluations of a stage, and the weights of the best one."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import Checkpoint
+import torch
+from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
-from tartan.files import remove
-from tartan.methods.history import EvaluationHistory
+from tartan.errors import UserError
+from tartan.evaluation.monitor import Monitor
 
 
 class BestWeights(Checkpoint):
-    """Writes `best-STEP.ckpt` after each evaluation that is the best so far.
+    """Writes `best-STEP.ckpt` after each evaluation on dev that is the best so far.
 
-    The evaluation history, which a resumed stage takes from its checkpoint, decides which is best.
-    So the file of an earlier best stays until a resume point knows of a better one. Files of steps
-    after the resume point are removed when a stage resumes: on a machine that does not repeat
-    roundings, they belong to another run.
+    A resumed stage takes the evaluations from its checkpoint, and goes on with the files that
+    belong to them: the file of an earlier best stays until a resume point knows of a better one,
+    and files of steps after the resume point are removed when a stage resumes. On a machine that
+    does not repeat roundings, they belong to another run.
 
     Args:
         folder: the stage's checkpoint folder.
-        history: the stage's evaluations.
+        monitor: the metric that decides which evaluation is best.
+
+    Attributes:
+        evaluations: step and metrics of every evaluation.
     """
 
-    def __init__(self, folder: str | Path, history: EvaluationHistory) -> None:
-        self._folder, self._history = Path(folder), history
+    def __init__(self, folder: str | Path, monitor: Monitor) -> None:
+        self._folder, self._monitor = Path(folder), monitor
+        self.evaluations: list[tuple[int, dict[str, float]]] = []
         self._at_last_point: Path | None = None
 
     @property
     def best_model_path(self) -> str:
         """Return the best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
-        best = self._best()
-        return "" if best is None else str(best)
+        return str(self._best_file() or "")
+
+    def best(self) -> tuple[int, dict[str, float]]:
+        """Return step and metrics of the best evaluation, the earliest of equals.
+
+        Raises:
+            UserError: there was no evaluation.
+        """
+        if not self.evaluations:
+            raise UserError(
+                "the training ended before any evaluation on dev, so that there is no best one; "
+                "let it take longer (max_time, max_steps), or evaluate more often"
+            )
+        monitor = self._monitor
+        return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
+
+    def series(self) -> list[tuple[int, float]]:
+        """Return the monitored metric by step."""
+        return [(step, values[self._monitor.name]) for step, values in self.evaluations]
 
     def file(self, step: int) -> Path:
         """Return the file with the weights of the evaluation after `step`."""
@@ -43,26 +66,56 @@ class BestWeights(Checkpoint):
         """Remove files of steps after the one from which the stage resumes."""
         for path in self._files() if trainer.is_global_zero else ():
             if path > self.file(trainer.global_step):
-                remove(path)
-        self._at_last_point = self._best()
+                path.unlink()
+        self._at_last_point = self._best_file()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the weights, if this evaluation is better than all before."""
+        """Keep what was just logged under `dev/`, and the weights if they are the best so far."""
         if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
             return
-        if self._history.best()[0] == trainer.global_step:
+        values = {
+            name.removeprefix("dev/"): float(value)
+            for name, value in trainer.callback_metrics.items()
+            if name.startswith("dev/")
+        }
+        self.evaluations.append((trainer.global_step, values))
+        if self.best()[0] == trainer.global_step:
             trainer.save_checkpoint(self.file(trainer.global_step), weights_only=True)
 
     def point_taken(self) -> None:
         """Remove files that are not the best of either of the newest two resume points."""
-        needed = (self._at_last_point, self._best())
+        needed = (self._at_last_point, self._best_file())
         for path in self._files():
             if path not in needed:
-                remove(path)
-        self._at_last_point = self._best()
+                path.unlink()
+        self._at_last_point = self._best_file()
 
-    def _best(self) -> Path | None:
-        return self.file(self._history.best()[0]) if self._history.evaluations else None
+    def state_dict(self) -> dict[str, Any]:
+        """Return the state for Lightning's checkpoints."""
+        return {"evaluations": [[step, values] for step, values in self.evaluations]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Restore the state of a checkpoint."""
+        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
+
+    def _best_file(self) -> Path | None:
+        return self.file(self.best()[0]) if self.evaluations else None
 
     def _files(self) -> list[Path]:
         return sorted(self._folder.glob("best-*.ckpt"))
+
+
+def keep_best(trainer: pl.Trainer, monitor: str, mode: str) -> None:
+    """Make the only checkpoint callback keep the best on dev, if it does not say what to keep."""
+    checkpoints = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
+    if len(checkpoints) != 1 or type(checkpoints[0]) is not ModelCheckpoint:
+        return
+    callback, usual = checkpoints[0], ModelCheckpoint()
+    options = (
+        "monitor", "mode", "save_top_k", "save_on_exception", "save_weights_only",
+        "_every_n_train_steps", "_every_n_epochs", "_train_time_interval",
+        "_save_on_train_epoch_end",
+    )  # fmt: skip
+    if all(getattr(callback, option) == getattr(usual, option) for option in options):
+        callback.monitor, callback.mode = monitor, mode
+        callback.kth_value = torch.tensor(-torch.inf if mode == "max" else torch.inf)

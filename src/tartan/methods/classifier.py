@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
 from tartan.core.task import Inputs, Task
+from tartan.core.task_names import END_TASK
 from tartan.data.columns import write_trained_columns
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
 from tartan.data.tokenise import Text, inputs_of
@@ -23,6 +24,7 @@ from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.monitor import Monitor
+from tartan.methods.parts import Parts
 from tartan.methods.shards import whole_copy
 from tartan.methods.strategy import Agreement
 
@@ -35,12 +37,13 @@ class EndTaskClassifier(pl.LightningModule):
 
     Args:
         encoder: the encoder.
-        end_task: the end task with its head; None where it is not trained.
-        metrics: the end task's metrics; None where it is not trained.
+        parts: tasks with their heads, weighting and metrics.
         labels: the end task's label names in index order.
         max_length: maximum length of its texts; None where inputs are not texts [tokens].
+        columns: the training table's columns, which `save_pretrained` writes; None for none.
 
     Attributes:
+        end_task: the end task with its head; None where it is not trained.
         agreement: exchanges values with the run's other processes.
         label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
             where these are the same.
@@ -49,21 +52,22 @@ class EndTaskClassifier(pl.LightningModule):
     def __init__(
         self,
         encoder: Encoder,
-        end_task: Task | None,
-        metrics: EndTaskMetrics | None,
+        parts: Parts,
         labels: Sequence[str],
         max_length: int | None,
-        columns: Mapping[str, str | None] | None = None,
+        columns: Mapping[str, str | None] | None,
     ) -> None:
         super().__init__()
         self.encoder, self.body = encoder, encoder.body
-        self.end_task, self.metrics = end_task, metrics
+        self.tasks, self.heads, self.metrics = parts.tasks, parts.heads, parts.metrics
+        self.weighting, self.meta_head = parts.weighting, parts.meta_head
+        self.end_task = self.tasks[0] if self.tasks[0].name == END_TASK else None
         self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
         # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
         self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
         self.label_places: Tensor | None = None
         self.agreement = Agreement()
-        if end_task is not None and isinstance(encoder, TextEncoder):
+        if self.end_task is not None and isinstance(encoder, TextEncoder):
             # the sizes in Lightning's model summary, and what it traces and exports
             self.example_input_array = (inputs_of(["an example"], encoder, max_length),)
 
@@ -83,9 +87,7 @@ class EndTaskClassifier(pl.LightningModule):
             UserError: the method does not train the end task, or the encoder reads no texts.
         """
         task, _ = self._evaluated()
-        if isinstance(texts, str):
-            texts = [texts]
-        if isinstance(texts, Mapping) and "text" in texts:
+        if isinstance(texts, str) or (isinstance(texts, Mapping) and "text" in texts):
             texts = unlabelled_batch(texts)
         if not len(texts):
             return torch.zeros(0, len(self.labels), device=self.device)
@@ -93,18 +95,14 @@ class EndTaskClassifier(pl.LightningModule):
             encoder = require_text_encoder(self.encoder, "a text")
             read = inputs_of(list(texts), encoder, self.max_length)
             texts = {name: value.to(self.device) for name, value in read.items()}
-        features = task.objective.features(self.body, texts)
-        logits: Tensor = task.head(features)
+        logits: Tensor = task.head(task.objective.features(self.body, texts))
         return logits.float()
 
     def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
         """Add a batch of dev or test to the metrics (see `labelled_batch` for its forms)."""
         _, metrics = self._evaluated()
         if dataloader_idx > 0:
-            raise UserError(
-                "an evaluation takes one loader at a time: call trainer.validate or trainer.test "
-                "for each"
-            )
+            raise UserError("an evaluation takes one loader at a time, not several")
         inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
         logits = self(inputs)
         labels = labels.to(logits.device)
@@ -122,22 +120,6 @@ class EndTaskClassifier(pl.LightningModule):
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
-
-    def on_predict_start(self) -> None:
-        """Check that there is something to predict; with no batches, `predict_step` is not called.
-
-        Raises:
-            UserError: the method does not train the end task, or a text or batch was given in place
-                of a loader.
-        """
-        self._evaluated()
-        given = self.trainer.predict_dataloaders
-        for loader in given if isinstance(given, list | tuple) else [given]:
-            if isinstance(loader, str | Mapping):
-                raise UserError(
-                    f"trainer.predict takes a DataLoader, not a {type(loader).__name__}, and reads "
-                    "a list as several loaders; for one batch of texts use module(texts)"
-                )
 
     def on_validation_epoch_start(self) -> None:
         """Start a new evaluation, on dev or test."""
@@ -206,7 +188,6 @@ class EndTaskClassifier(pl.LightningModule):
     def _evaluated(self) -> tuple[Task, EndTaskMetrics]:
         if self.end_task is None or self.metrics is None:
             raise UserError(
-                f"{type(self).__name__} does not train the end task, so that there is nothing to "
-                "evaluate or predict; use FineTuning, MTTartan or MetaTartan"
+                f"{type(self).__name__} does not train the end task: there is nothing to predict"
             )
         return self.end_task, self.metrics

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from tartan.core.task import MicroBatch
 from tartan.encoders.export import save_masked_lm
 from tartan.encoders.text_encoder import require_text_encoder
-from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY, Monitor
-from tartan.methods.given_tasks import keep_heads
 from tartan.methods.module import TaskMixing
-from tartan.methods.optimisation import Optimisation
+from tartan.methods.parts import keep_heads
 
 
 class ContinuedPretraining(TaskMixing):
@@ -30,14 +27,32 @@ class ContinuedPretraining(TaskMixing):
     trains_end_task = False
     trains_auxiliaries = True
     stage_name = "pretrain"
+    usual_weight_decay = 0.01
 
     def __init__(self, *args: Any, held_out: bool = False, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.hparams["held_out"] = self._held_out = held_out
 
-    @classmethod
-    def _usual(cls, lr: float, head_lr: float | None) -> Optimisation:
-        return replace(super()._usual(lr, head_lr), weight_decay=0.01)
+    @property
+    def monitor(self) -> Monitor | None:
+        return Monitor(PERPLEXITY) if self._held_out else None
+
+    def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
+        """Add a batch of held-out texts to the mean loss."""
+        task = self.tasks[0]
+        features = task.objective.features(self.body, batch.inputs)
+        targets = task.objective.targets(batch.inputs)
+        losses = task.objective.losses(self.body, task.head, features, targets)
+        self.evaluation_loss.update(losses.mean(), batch.units)
+
+    def on_validation_epoch_end(self) -> None:
+        """Log the mean loss over all masked tokens, and the perplexity."""
+        loss = self.evaluation_loss.compute()
+        self._log_values("dev", {"loss": loss, PERPLEXITY: loss.exp()}, PERPLEXITY)
+
+    def on_fit_end(self) -> None:
+        """Store the trained masked-LM head in the encoder, where later tasks start from it."""
+        keep_heads(self.tasks, self.encoder)
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
@@ -55,33 +70,3 @@ class ContinuedPretraining(TaskMixing):
                 require_text_encoder(encoder, "").body, head, tokenizer, Path(folder)
             )
         )
-
-    @property
-    def monitor(self) -> Monitor | None:
-        return Monitor(PERPLEXITY) if self._held_out else None
-
-    def on_fit_end(self) -> None:
-        """Store the trained masked-LM head in the encoder, where later tasks start from it."""
-        keep_heads(self.tasks, self.encoder)
-
-    def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of held-out texts to the mean loss.
-
-        Raises:
-            UserError: the batch is of a loader of one's own.
-        """
-        if not isinstance(batch, MicroBatch):
-            raise UserError(
-                "ContinuedPretraining does not train the end task: it is evaluated on the held-out "
-                "texts of its data alone; use FineTuning, MTTartan or MetaTartan"
-            )
-        task = self.tasks[0]
-        features = task.objective.features(self.body, batch.inputs)
-        targets = task.objective.targets(batch.inputs)
-        losses = task.objective.losses(self.body, task.head, features, targets)
-        self.evaluation_loss.update(losses.mean(), batch.units)
-
-    def on_validation_epoch_end(self) -> None:
-        """Log the mean loss over all masked tokens, and the perplexity."""
-        loss = self.evaluation_loss.compute()
-        self._log_values("dev", {"loss": loss, PERPLEXITY: loss.exp()}, PERPLEXITY)

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.trainer.states import TrainerFn
+from torch.utils.hooks import RemovableHandle
 
 from tartan.core.body import SharedBody
-from tartan.core.passes import Purpose
+from tartan.core.passes import Passes, Purpose
 from tartan.core.task import Batch
 from tartan.data.auxiliary import META_GRADIENT, META_HEAD
 from tartan.methods.flops import ForwardFlops
@@ -66,39 +70,63 @@ class CostMeter(pl.Callback):
         self._examples: Counter[str] = Counter()
         self._flops: Counter[str] = Counter()  # of all processes, up to where the stage went on
         self._flops_here: Counter[str] = Counter()
-        self._agreement = Agreement()
+        self._agreement, self._processes = Agreement(), 1
         self._padding = 0
         self._peak = 0  # up to the last checkpoint or end of a training
-        self._device: torch.device | None = None
+        self._body: SharedBody | None = None
+        self._summed_before = 0
         # seconds: of all, of the steps, of what no step can do without
         self._all, self._steps, self._floor = _Span(), _Span(), 0.0
         self._clock: PassClock | None = None
-        self._processes, self._summed_before = 1, 0
-        self._sums: SharedBody | None = None
-        self._watch: ForwardFlops | None = None
+        self._device: torch.device | None = None
+        self._purpose: Purpose | None = None
+        self._hooks: list[RemovableHandle] = []
         self._all.start()
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Begin to measure."""
+        """Begin to measure the module's passes and the optimiser's updates."""
         assert isinstance(pl_module, TaskMixing)
-        device, self._agreement = pl_module.device, pl_module.agreement
-        self._device = device
-        self._clock = PassClock(device)
-        pl_module.clock = self._clock.running
-        if device.type == "cuda":
-            torch.cuda.reset_peak_memory_stats(device)
-        self._processes = trainer.world_size
-        self._sums = pl_module.shared
+        self._agreement, self._processes = pl_module.agreement, trainer.world_size
+        self._device, self._body = pl_module.device, pl_module.shared
+        self._clock = clock = PassClock(pl_module.device)
+        if pl_module.device.type == "cuda":
+            torch.cuda.reset_peak_memory_stats(pl_module.device)
+        pl_module.passes = partial(_MeasuredPasses, self._measured)
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
+        updates: list[AbstractContextManager[None]] = []
 
-        def spent(operations: int) -> None:
-            if pl_module.doing is not None:
-                self._flops_here[_account(pl_module.doing)] += operations
+        def begin(*_: Any) -> None:
+            updates.append(clock.running())
+            updates[-1].__enter__()
 
-        self._watch = ForwardFlops(watched, spent)
+        def end(*_: Any) -> None:
+            updates.pop().__exit__(None, None, None)
+
+        (optimiser,) = trainer.optimizers
+        self._hooks = [
+            *ForwardFlops(watched, self._spent).hooks,
+            optimiser.register_step_pre_hook(begin),
+            optimiser.register_step_post_hook(end),
+        ]
         self._steps.start()
+
+    @contextmanager
+    def _measured(self, purpose: Purpose) -> Iterator[None]:
+        """Note what is computed, and measure its time if every step needs it."""
+        assert self._clock is not None
+        needed = purpose.kind in ("task", "meta_gradient")
+        self._purpose = purpose
+        try:
+            with self._clock.running() if needed else nullcontext():
+                yield
+        finally:
+            self._purpose = None
+
+    def _spent(self, operations: int) -> None:
+        if self._purpose is not None:  # in an evaluation nothing is counted
+            self._flops_here[_account(self._purpose)] += operations
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
@@ -123,43 +151,45 @@ class CostMeter(pl.Callback):
             self._steps.start()
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Stop the clocks at the end of the stage."""
+        """Stop the clock of training steps at the end of the stage."""
         self._steps.stop(now(pl_module.device))
 
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Remove the hooks from the modules."""
-        if self._watch is not None:
-            self._watch.remove()
-            self._peak = max(self._peak, self._peak_here())
+        """Remove the hooks from modules and optimiser."""
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks, self._peak = [], self._highest()
 
     def cost(self) -> StageCost:
         """Return the cost so far; all processes have to call this."""
-        steps, tokens = self._steps.seconds(), sum(self._tokens.values())
+        state, tokens = self.state_dict(), sum(self._tokens.values())
+        steps = state["steps"]
         return StageCost(
-            seconds=self._all.seconds(),
+            seconds=state["all"],
             tokens=dict(self._tokens),
             examples=dict(self._examples),
-            flops=self._all_flops(),
+            flops=state["flops"],
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
             tokens_per_second=tokens / steps if tokens and steps else None,
             peak_memory_bytes=max(self._agreement.values_of_all(self._peak)) or None,
-            floor_share=self._floor_seconds() / steps if steps else None,
+            floor_share=state["floor"] / steps if steps else None,
             processes=self._processes,
-            summed_bytes=self._summed_bytes(),
+            summed_bytes=state["summed"],
         )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for Lightning's checkpoints, which asks every process for it."""
+        here = 0.0 if self._clock is None else self._clock.seconds()
         return {
             "tokens": dict(self._tokens),
             "examples": dict(self._examples),
-            "flops": self._all_flops(),
+            "flops": dict(sum(self._agreement.values_of_all(self._flops_here), self._flops)),
             "padding": self._padding,
-            "peak": max(self._peak, self._peak_here()),
+            "peak": self._highest(),
             "all": self._all.seconds(),
             "steps": self._steps.seconds(),
-            "floor": self._floor_seconds(),
-            "summed": self._summed_bytes(),
+            "floor": self._floor + here,
+            "summed": self._summed_before + (0 if self._body is None else self._body.summed_bytes),
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -171,18 +201,25 @@ class CostMeter(pl.Callback):
         self._all.before, self._steps.before = state_dict["all"], state_dict["steps"]
         self._floor, self._summed_before = state_dict["floor"], state_dict["summed"]
 
-    def _all_flops(self) -> dict[str, int]:
-        """Return the floating-point operations of all processes."""
-        return dict(sum(self._agreement.values_of_all(self._flops_here), self._flops))
+    def _highest(self) -> int:
+        here = 0 if self._device is None else peak_of_device(self._device)
+        return max(self._peak, here)
 
-    def _summed_bytes(self) -> int:
-        return self._summed_before + (0 if self._sums is None else self._sums.summed_bytes)
 
-    def _peak_here(self) -> int:
-        return 0 if self._device is None else peak_of_device(self._device)
+class _MeasuredPasses(Passes):
+    """Passes of which a context manager measures what is computed, by its purpose."""
 
-    def _floor_seconds(self) -> float:
-        return self._floor + (0.0 if self._clock is None else self._clock.seconds())
+    def __init__(
+        self, measured: Callable[[Purpose], AbstractContextManager[None]], *args: Any
+    ) -> None:
+        super().__init__(*args)
+        self._measured = measured
+
+    @contextmanager
+    def computing(self, purpose: Purpose) -> Iterator[None]:
+        """See `Passes.computing`."""
+        with self._measured(purpose), super().computing(purpose):
+            yield
 
 
 def _account(purpose: Purpose) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import shutil
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +21,10 @@ from omegaconf import DictConfig, OmegaConf
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
-from tartan.files import is_whole, write_with_checksum
+from tartan.files import write_durably
 from tartan.methods.best_weights import BestWeights
-from tartan.methods.checkpoint_io import DurableCheckpointIO, load_whole
+from tartan.methods.checkpoint import DurableCheckpointIO, load_checkpoint
 from tartan.methods.cost import CostMeter
-from tartan.methods.factor_log import FactorLog
-from tartan.methods.history import EvaluationHistory
 from tartan.methods.launch import is_main_process
 from tartan.methods.memory import memory_advice
 from tartan.methods.module import TaskMixing
@@ -37,9 +35,8 @@ from tartan.methods.progress_bar import StageProgressBar
 from tartan.methods.resume_points import ResumePoints, newest_point
 from tartan.methods.shards import load_whole_state
 from tartan.methods.stage import Stage
-from tartan.methods.step_log import StepLog, put_back, read_log
+from tartan.methods.step_log import FactorLog, StepLog
 from tartan.methods.strategy import strategy_of
-from tartan.methods.trainer_options import check_callbacks
 from tartan.settings import build
 
 log = logging.getLogger(__name__)
@@ -77,91 +74,115 @@ def fit_stage(
         folder: the run folder.
         observers: further callbacks, which come after all others except those that write
             checkpoints.
-
-    Raises:
-        UserError: Lightning refuses options or callbacks.
     """
-    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
     if finished is not None:
-        _check_log(folder / STEP_LOG, checkpoints / STEP_LOG)
         return finished
-    history = best = None
-    users = list(_of_stage(user_callbacks(config), module, name))
-    callbacks: list[pl.Callback] = [
-        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
-        FactorLog(folder / FACTOR_LOG, name),
-        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
-    ]
-    monitor = module.monitor
-    if monitor is not None:
-        history = EvaluationHistory(monitor)
-        best = BestWeights(checkpoints, history)
-        callbacks += [history, best]
-        if any(isinstance(callback, EarlyStopping) for callback in users):
-            log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
-        elif stage.patience is not None:
-            stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
-            callbacks.append(stop)
+    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
     resumed_from = newest_point(checkpoints / "resume")
     config.run.log = name
     if resumed_from is not None:
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s continues after step %s of %s", name, step, steps)
-    meter = CostMeter()
-    points = ResumePoints(
-        checkpoints / "resume",
-        float(config.checkpoint_minutes),
-        None if history is None else interval,
-        *([] if best is None else [best.point_taken]),
-    )
+    meter, best = CostMeter(), None
+    points = ResumePoints(checkpoints / "resume", float(config.checkpoint_minutes), None)
+    if module.monitor is not None:
+        best = BestWeights(checkpoints, module.monitor)
+        points = ResumePoints(
+            checkpoints / "resume", float(config.checkpoint_minutes), interval, best.point_taken
+        )
     trainer = build_trainer(
         config,
-        [*callbacks, *users, meter, *observers, points],
+        [
+            StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+            FactorLog(folder / FACTOR_LOG, name),
+            StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
+            *_stage_callbacks(user_callbacks(config), module, stage, name),
+            meter,
+            *observers,
+            *([] if best is None else [best]),
+            points,
+        ],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
-        limit_val_batches=1.0 if history else 0,
+        limit_val_batches=1.0 if best else 0,
     )
     module.logged_options = logged_options(config)
     with memory_advice(config, "micro_batch_size", f"stage {name}"):
         try:
             trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
         except MisconfigurationException as error:  # some options it checks only here
-            raise UserError(
-                f"Lightning refuses callbacks or trainer: {first_line(error)}"
-            ) from error
-    best_step, dev = trainer.global_step, None
-    if history is None or best is None:
-        trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
-    else:
-        best_step, dev = history.best()
-        kept = best.file(best_step)
-        load_whole_state(module, load_whole(kept)["state_dict"])
-        if trainer.is_global_zero:
-            write_with_checksum(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
-    mixed = len(module.tasks) > 1
-    outcome = StageOutcome(
+            reason = first_line(error)
+            raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
+    outcome = _outcome(trainer, module, name, meter, best)
+    _keep_weights(trainer, outcome, best, checkpoints)
+    points.leave_if_asked(trainer.global_step)
+    return outcome
+
+
+def _outcome(
+    trainer: pl.Trainer, module: TaskMixing, name: str, meter: CostMeter, best: BestWeights | None
+) -> StageOutcome:
+    """Return what a stage's training came to, before the best weights are loaded."""
+    best_step, dev = (trainer.global_step, None) if best is None else best.best()
+    return StageOutcome(
         name=name,
         steps=trainer.global_step,
         best_step=best_step,
         skipped=int(module.skipped),
         cost=meter.cost(),
         # of the last step, not of the kept one: what the weighting ended with
-        task_weights=module.task_weights if mixed else {},
-        evaluations=[] if history is None else history.series(),
+        task_weights=module.task_weights if len(module.tasks) > 1 else {},
+        evaluations=[] if best is None else best.series(),
         dev=dev,
         module=module,
     )
+
+
+def _keep_weights(
+    trainer: pl.Trainer, outcome: StageOutcome, best: BestWeights | None, checkpoints: Path
+) -> None:
+    """Load the weights to keep into the module, and store them with the outcome."""
+    if best is None:
+        trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
+    else:
+        kept = best.file(outcome.best_step)
+        load_whole_state(outcome.module, load_checkpoint(kept)["state_dict"])
+        if trainer.is_global_zero:
+            write_durably(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     trainer.strategy.barrier()  # files that others may still read are removed now
     if trainer.is_global_zero:
-        log_so_far = read_log(folder / STEP_LOG)
-        write_with_checksum(checkpoints / STEP_LOG, lambda path: path.write_bytes(log_so_far))
         store_outcome(outcome, checkpoints)
-    points.leave_if_asked(trainer.global_step)
-    return outcome
+
+
+def _stage_callbacks(
+    callbacks: Sequence[pl.Callback], module: TaskMixing, stage: Stage, name: str
+) -> list[pl.Callback]:
+    """Return the user's callbacks for a stage, with early stopping by its patience.
+
+    Without evaluations, none of a score on dev; with an `EarlyStopping` of the user's, no other.
+    """
+    taken: list[pl.Callback] = []
+    monitor = module.monitor
+    for callback in callbacks:
+        watched = getattr(callback, "monitor", None)
+        if monitor is None and str(watched).startswith("dev"):
+            log.warning(
+                "stage %s is not evaluated on dev: it is trained without %s(monitor=%r)",
+                name, type(callback).__name__, watched,
+            )  # fmt: skip
+        else:
+            taken.append(callback)
+    if monitor is None or stage.patience is None:
+        return taken
+    if any(isinstance(callback, EarlyStopping) for callback in taken):
+        log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
+        return taken
+    stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
+    return [stop, *taken]
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
@@ -194,36 +215,15 @@ def user_callbacks(config: DictConfig) -> list[pl.Callback]:
     """Return new instances of the callbacks in the `callbacks` group.
 
     Raises:
-        UserError: one cannot be built, is not a callback, or does not work here.
+        UserError: one cannot be built, or would average the weights of a single epoch.
     """
-    found = {name: build(node, f"callbacks.{name}") for name, node in config.callbacks.items()}
-    for name, callback in found.items():
-        if not isinstance(callback, pl.Callback):
-            raise UserError(f"callbacks.{name} is a {type(callback).__name__}, no Callback")
-        if isinstance(callback, StochasticWeightAveraging):
-            # of a stage's first epoch it would put back the weights before it, or do nothing
-            raise UserError(
-                f"callbacks.{name}: StochasticWeightAveraging averages the weights at which epochs "
-                "begin, and a stage is one epoch, of which it averages nothing; use "
-                "EMAWeightAveraging"
-            )
-    check_callbacks(found.values())
-    return list(found.values())
-
-
-def _of_stage(
-    callbacks: Iterable[pl.Callback], module: TaskMixing, name: str
-) -> Iterator[pl.Callback]:
-    """Yield the callbacks that a stage can have: none of a score on dev without evaluations."""
-    for callback in callbacks:
-        watched = getattr(callback, "monitor", None)
-        if module.monitor is None and str(watched).startswith("dev"):
-            log.warning(
-                "stage %s is not evaluated on dev: it is trained without %s(monitor=%r)",
-                name, type(callback).__name__, watched,
-            )  # fmt: skip
-        else:
-            yield callback
+    callbacks = [build(node, f"callbacks.{name}") for name, node in config.callbacks.items()]
+    if any(isinstance(callback, StochasticWeightAveraging) for callback in callbacks):
+        raise UserError(
+            "StochasticWeightAveraging averages the weights at which epochs begin, and a stage is "
+            "one epoch; use EMAWeightAveraging"
+        )
+    return callbacks
 
 
 def build_trainer(
@@ -261,15 +261,6 @@ def build_trainer(
         **arguments,
     )
     return trainer
-
-
-def _check_log(path: Path, copy: Path) -> None:
-    """Restore the step log to its state at the end of a finished stage, if it was changed since."""
-    if not is_main_process() or not is_whole(copy):
-        return
-    content = copy.read_bytes()
-    if not read_log(path).startswith(content):
-        put_back(path, content)
 
 
 def _emptied(folder: Path) -> str:

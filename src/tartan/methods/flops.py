@@ -69,6 +69,9 @@ class ForwardFlops:
         modules: the modules to watch; none may be inside another. A module with a method
             `computed_rows` computes that many rows for its first input.
         spent: called with the number of operations of each pass.
+
+    Attributes:
+        hooks: the hooks on the modules, to be removed in the end.
     """
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
@@ -77,17 +80,12 @@ class ForwardFlops:
         self._key: tuple[Any, ...] = ()
         self._size: _Size = (1, 1)
         self._counting: _Counting | None = None
-        self._handles: list[RemovableHandle] = []
+        self.hooks: list[RemovableHandle] = []
         for index, module in enumerate(modules):
-            self._handles += [
+            self.hooks += [
                 module.register_forward_pre_hook(self._before(index), with_kwargs=True),
                 module.register_forward_hook(self._after, always_call=True),
             ]
-
-    def remove(self) -> None:
-        """Remove the hooks."""
-        for handle in self._handles:
-            handle.remove()
 
     def _before(self, index: int) -> Callable[..., None]:
         def hook(module: nn.Module, args: Any, kwargs: Any) -> None:

@@ -6,8 +6,8 @@ from functools import partial
 from typing import ClassVar
 
 from tartan.core.weighting.meta import Meta
-from tartan.methods.given_weighting import GivenWeighting
 from tartan.methods.module import TaskMixing
+from tartan.methods.parts import GivenWeighting
 
 
 class MetaTartan(TaskMixing):

@@ -1,4 +1,4 @@
-"""AdamW over parameter groups, with warm-up and a linear or constant learning rate."""
+"""AdamW over parameter groups: its schedule, and updates that are clipped or skipped."""
 
 from __future__ import annotations
 
@@ -7,12 +7,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
-from torch.optim.lr_scheduler import LambdaLR, ReduceLROnPlateau
-from transformers import get_constant_schedule_with_warmup, get_linear_schedule_with_warmup
+from torch.optim.lr_scheduler import LambdaLR
+from transformers import (
+    get_constant_schedule_with_warmup,
+    get_cosine_schedule_with_warmup,
+    get_linear_schedule_with_warmup,
+)
 
-from tartan.errors import UserError
 from tartan.settings import Below1, Checked, Fraction, NonNegative, Positive
 
 
@@ -28,7 +31,7 @@ class Optimisation(Checked):
         beta2: decay of AdamW's second moment.
         eps: AdamW's epsilon.
         warmup: share of the steps over which the rates rise from 0.
-        decay: `linear`, from the peak rates to 0 at the last step; or `constant`, at the peak.
+        decay: `linear` or `cosine`, from the peak rates to 0 at the last step; or `constant`.
         clip_norm: largest norm of all gradients together; None does not clip.
     """
 
@@ -39,7 +42,7 @@ class Optimisation(Checked):
     beta2: Below1 = 0.98
     eps: NonNegative = 1e-6
     warmup: Fraction = 0.06
-    decay: Literal["linear", "constant"] = "linear"
+    decay: Literal["linear", "cosine", "constant"] = "linear"
     clip_norm: Positive | None = 1.0
 
     def optimiser(
@@ -62,43 +65,16 @@ class Optimisation(Checked):
         )
 
     def schedule(self, optimiser: torch.optim.Optimizer, steps: int) -> LambdaLR:
-        """Return the schedule: warm-up, then linear decay to 0 at `steps`, or none."""
+        """Return the schedule over `steps`: warm-up, then the decay."""
         rising = round(self.warmup * steps)
-        schedule: LambdaLR = (
-            get_linear_schedule_with_warmup(optimiser, rising, steps)
-            if self.decay == "linear"
-            else get_constant_schedule_with_warmup(optimiser, rising)
-        )
+        schedule: LambdaLR
+        if self.decay == "constant":
+            schedule = get_constant_schedule_with_warmup(optimiser, rising)
+        elif self.decay == "cosine":
+            schedule = get_cosine_schedule_with_warmup(optimiser, rising, steps)
+        else:
+            schedule = get_linear_schedule_with_warmup(optimiser, rising, steps)
         return schedule
-
-
-def check_schedule(schedule: object, frequencies: Iterable[int], method: str) -> None:
-    """Check the schedule that a module's `configure_optimizers` has returned.
-
-    Args:
-        schedule: the only schedule; None where there is none, or where the base was not called.
-        frequencies: those that Lightning was given.
-        method: name of the module's class, for messages.
-
-    Raises:
-        UserError: it cannot be stepped after every step of the optimiser.
-    """
-    if not hasattr(schedule, "step"):
-        raise UserError(
-            f"configure_optimizers() of {method} has to call that of its base, "
-            'and to return one optimiser with its schedule: {"optimizer": ..., '
-            '"lr_scheduler": ...}; for another optimiser alone, override new_optimiser()'
-        )
-    if any(frequency != 1 for frequency in frequencies):
-        raise UserError(
-            f"configure_optimizers() of {method}: a schedule is stepped after "
-            "every step of the optimiser, so that it takes no frequency"
-        )
-    if isinstance(schedule, ReduceLROnPlateau):
-        raise UserError(
-            "ReduceLROnPlateau needs a metric, and a schedule is stepped after every step; use "
-            "one that needs none, or EarlyStopping"
-        )
 
 
 def set_rates(schedule: LambdaLR) -> None:
@@ -120,3 +96,33 @@ def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float)
         )
         if group
     ]
+
+
+def prepare_update(
+    optimiser: torch.optim.Optimizer, norm: Tensor, limit: float | None, finite: Tensor
+) -> None:
+    """Make the next `optimiser.step()` clip its gradients, or skip the update.
+
+    A fused optimiser gets both in the way that a GradScaler passes them: its kernel scales the
+    gradients as it reads them, and skips the update, without waiting for the flag on the host.
+
+    Args:
+        optimiser: the optimiser.
+        norm: norm of all the optimiser's gradients together, a scalar.
+        limit: maximum norm; None does not clip.
+        finite: a boolean scalar; where it is False, the step updates nothing.
+    """
+    fused = bool(optimiser.defaults.get("fused"))  # not every optimiser has it
+    if fused:
+        optimiser.found_inf = (~finite).float()  # type: ignore[attr-defined]
+    elif not bool(finite):
+        optimiser.zero_grad(set_to_none=True)
+    if limit is None:
+        return
+    divisor = ((norm + 1e-6) / limit).clamp(min=1)  # as torch's clip_grad_norm_ has it
+    gradients = [p.grad for group in optimiser.param_groups for p in group["params"]]
+    here = [g.to_local() if isinstance(g, DTensor) else g for g in gradients if g is not None]
+    if fused and all(gradient.dtype == torch.float32 for gradient in here):
+        optimiser.grad_scale = divisor.float()  # type: ignore[attr-defined]
+    elif here:  # the kernel would read the scale in float32
+        torch._foreach_div_(here, divisor.to(here[0].dtype))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import shutil
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
 from tartan.errors import UserError
-from tartan.files import is_whole, remove, write_with_checksum
-from tartan.methods.checkpoint_io import load_whole
+from tartan.files import write_text_durably
+from tartan.methods.checkpoint import load_checkpoint
 from tartan.methods.cost import StageCost
 from tartan.methods.module import TaskMixing
 
@@ -44,24 +46,18 @@ class StageOutcome:
     module: TaskMixing
 
 
-_FOREIGN = (KeyError, TypeError, ValueError, RuntimeError, AttributeError)
-"""What reading another version's file may raise."""
-
-
 def store_outcome(outcome: StageOutcome, folder: Path) -> None:
     """Record in the stage's checkpoint folder that it is finished, with its outcome.
 
     Resume points are removed, because they are not needed any more.
     """
-    entries = {f.name: getattr(outcome, f.name) for f in fields(outcome) if f.name != "module"}
-    entries["cost"] = asdict(outcome.cost)
-    write_with_checksum(
-        folder / OUTCOME, lambda path: path.write_text(json.dumps(entries, indent=1) + "\n")
-    )
+    entries = {**vars(outcome), "cost": asdict(outcome.cost)}
+    del entries["module"]
+    write_text_durably(folder / OUTCOME, json.dumps(entries, indent=1) + "\n")
     for name in ("resume", "slurm"):
         shutil.rmtree(folder / name, ignore_errors=True)
     for path in folder.glob("best-*.ckpt"):  # best.ckpt is a copy of the best of them
-        remove(path)
+        path.unlink()
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
@@ -71,7 +67,7 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
         UserError: the weights are damaged, or the outcome is of another version.
     """
     path = folder / OUTCOME
-    if not is_whole(path):
+    if not path.is_file():
         return None
     try:
         entries = json.loads(path.read_text(encoding="utf-8"))
@@ -79,8 +75,11 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
         entries["cost"] = StageCost(**entries["cost"])
         outcome = StageOutcome(**entries, module=module)
         weights = folder / ("last.ckpt" if outcome.dev is None else "best.ckpt")
-        module.load_state_dict(load_whole(weights)["state_dict"])
-    except _FOREIGN as error:  # its checksum is right: another version's, or a stranger's
+        state = load_checkpoint(weights)["state_dict"]
+        if any(v.dtype == torch.float64 for n, v in state.items() if n.startswith("body.")):
+            module.double()  # as it was when the stage ended; the next stage starts from it
+        module.load_state_dict(state)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
         raise UserError(
             f"{folder} holds no stage of this version ({type(error).__name__}); remove {folder}, "
             "and the same command trains it again"

@@ -15,9 +15,7 @@ from typing import Any
 import lightning.pytorch as pl
 from lightning.pytorch.callbacks import Checkpoint
 
-from tartan.errors import UserError
-from tartan.files import is_whole, remove
-from tartan.methods.checkpoint_io import DurableCheckpointIO
+from tartan.methods.checkpoint import is_whole
 from tartan.methods.launch import is_main_process
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement
@@ -40,17 +38,14 @@ class ResumePoints(Checkpoint):
     evaluation follows, or after the evaluation. This callback has to be the last, so that the
     others' states are those after the step: Lightning moves `Checkpoint`s behind all others and
     keeps their order. The newest two points are kept. All processes of a run write a point
-    together, and end together, whichever of them got the signal. A point counts only with its
-    checksum, so that the Trainer needs `plugins=[DurableCheckpointIO()]`.
+    together, and end together, whichever of them got the signal. With a Trainer that has
+    `plugins=[DurableCheckpointIO()]`, points survive a power cut.
 
     Args:
         folder: folder of the stage's resume points.
         minutes: time between two points; 0 writes one after every step [minutes].
         evaluate_every: optimiser steps between evaluations; None in stages without [steps].
         after: called by the main process when a point has been written.
-
-    Raises:
-        UserError: the Trainer writes checkpoints without checksums.
     """
 
     best_model_path = ""
@@ -72,14 +67,6 @@ class ResumePoints(Checkpoint):
         self._soon = False
         self._handlers: dict[int, Any] = {}
         self._submitit: tuple[int, Callable[..., Any]] | None = None
-
-    def setup(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
-        """Check that checkpoints are written with checksums."""
-        if not isinstance(trainer.strategy.checkpoint_io, DurableCheckpointIO):
-            raise UserError(
-                "ResumePoints needs checkpoints with checksums: Trainer(plugins="
-                "[DurableCheckpointIO()]) from tartan.methods.checkpoint_io"
-            )
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Install handlers for the signals by which a run is told to end."""
@@ -108,15 +95,13 @@ class ResumePoints(Checkpoint):
         if not trainer.sanity_checking:
             self._take(trainer)
 
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_train_end(self, *args: Any) -> None:
         """Restore the signal handlers."""
-        self._restore_handlers()
+        for signum, handler in self._handlers.items():
+            signal.signal(signum, handler)
+        self._handlers = {}
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
-        """Restore the signal handlers."""
-        self._restore_handlers()
+    on_exception = on_train_end
 
     def _take(self, trainer: pl.Trainer) -> None:
         if trainer.should_stop or trainer.global_step >= self._steps:
@@ -135,7 +120,7 @@ class ResumePoints(Checkpoint):
         trainer.save_checkpoint(point, weights_only=False)
         if trainer.is_global_zero:
             for old in before[:-1]:
-                remove(old)
+                old.unlink()
             self._after()
         self._last, self._soon = time.monotonic(), False
         if asked:
@@ -172,11 +157,6 @@ class ResumePoints(Checkpoint):
             raise KeyboardInterrupt  # asked twice: do not wait for the step
         self._asked = signum
 
-    def _restore_handlers(self) -> None:
-        for signum, handler in self._handlers.items():
-            signal.signal(signum, handler)
-        self._handlers = {}
-
 
 def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
     """Return the signal on which submitit requeues its job, and its handler; None elsewhere.
@@ -206,5 +186,5 @@ def newest_point(folder: str | Path) -> Path | None:
             return point
         log.warning("%s is incomplete or damaged; continuing from the one before it", point)
         if is_main_process():
-            remove(point)
+            point.unlink()
     return None

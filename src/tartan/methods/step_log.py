@@ -1,24 +1,22 @@
-"""Logs losses and weights to a CSV and to loggers, without waiting for the device."""
+"""Logs of a stage as CSV and to loggers: every step's numbers, and learned factors."""
 
 from __future__ import annotations
 
 import csv
-import io
-import logging
 import os
-import zlib
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
+from tartan.core.weighting.aang import Factored
 from tartan.errors import UserError
-from tartan.files import write_durably
+from tartan.files import write_text_durably
 from tartan.methods.module import TaskMixing
-
-log = logging.getLogger(__name__)
 
 OF_A_TASK = {
     "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
@@ -28,22 +26,46 @@ OF_A_TASK = {
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Columns of the step log, which has a row for each step and task."""
-_COPY = "step_log"
-"""Key of the compressed copy of the log in a checkpoint."""
-_LARGEST = 1 << 30
-"""Maximum size of a log in a checkpoint: some ten million rows [bytes]."""
-_ANEW = "start over with resume=false"
+FACTOR_COLUMNS = ("stage", "step", "factor", "logit")
+"""Columns of the factor log, which has a row for each evaluation and factor."""
+
+
+class _Table:
+    """A CSV to which all stages append rows that begin with the stage and the step."""
+
+    def __init__(self, file: str | Path, columns: Sequence[str], stage: str) -> None:
+        self._file, self._columns, self._stage = Path(file), columns, stage
+
+    def cut(self, step: int) -> None:
+        """Drop the stage's rows after `step`, which will be repeated, and what is no whole row."""
+        if not self._file.exists():
+            return
+        lines = []
+        for line in self._file.read_text(encoding="utf-8", errors="replace").splitlines(True):
+            cells = line.split(",")
+            if line.endswith("\n") and len(cells) == len(self._columns):
+                own = cells[0] == self._stage and cells[1].isdecimal()
+                lines += [] if own and int(cells[1]) > step else [line]
+        write_text_durably(self._file, "".join(lines))
+
+    def append(self, rows: Iterable[Sequence[object]]) -> None:
+        """Append rows of `(step, ...)`, which are on the disk afterwards."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if not file.tell():
+                writer.writerow(self._columns)
+            writer.writerows([self._stage, *row] for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
 
 
 class StepLog(pl.Callback):
     """Collects each step's record without waiting for the device, and writes them at intervals.
 
     The CSV gets every step's, its steps counted from 1; the Trainer's loggers get those that
-    `log_every_n_steps` asks for, counted from 0 as Lightning counts.
-
-    A checkpoint contains a copy of the log. A resumed stage restores the log from it, whatever
-    happened to the file since, so that the log of an interrupted run is the same as that of any
-    other.
+    `log_every_n_steps` asks for, counted from 0 as Lightning counts. A resumed stage goes on after
+    the rows of the step that it resumes from, which are on the disk before the resume point is.
 
     Args:
         file: the step log, to which every stage appends.
@@ -52,70 +74,43 @@ class StepLog(pl.Callback):
     """
 
     def __init__(self, file: str | Path, stage: str, flush_every: int) -> None:
-        self._file, self._stage, self._flush_every = Path(file), stage, flush_every
+        self._table, self._flush_every = _Table(file, COLUMNS, stage), flush_every
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
-        self._content = b""
-        """The file's content, in the main process."""
-        self._restored: bytes | None = None
-
-    def on_load_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Take over the log from a checkpoint."""
-        if _COPY in checkpoint:
-            self._restored = _unpacked(checkpoint[_COPY].numpy().tobytes())
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Drop the rows of steps that will be repeated, and connect to the loggers."""
         assert isinstance(pl_module, TaskMixing)
         pl_module.logs_steps = False
-        if not trainer.is_global_zero:
-            return
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        if self._restored is None:
-            self._content = rows_before(read_log(self._file), self._stage)
-        else:
-            self._content = self._restored
-        put_back(self._file, self._content)
+        if trainer.is_global_zero:
+            self._table.cut(trainer.global_step)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
     ) -> None:
         """Store the step's record."""
         assert isinstance(pl_module, TaskMixing)
-        record = pl_module.last_record
-        if record is None:
+        record, finite = pl_module.last_record, pl_module.last_finite
+        if record is None or finite is None:
             return
-        finite = pl_module.last_finite
-        scalars = {
-            "meta_loss": record.meta_loss,
-            "meta_head_loss": record.meta_head_loss,
-            "skipped": None if finite is None else ~finite,
-        }
         values = {
             f"{kind}/{task}": vector[index]
             for kind, name in OF_A_TASK.items()
             if (vector := getattr(record, name)) is not None
             for index, task in enumerate(record.tasks)
         }
-        values |= {name: value for name, value in scalars.items() if value is not None}
+        of_step = (record.meta_loss, record.meta_head_loss, ~finite)
+        values |= {n: v for n, v in zip(OF_A_STEP, of_step, strict=True) if v is not None}
         self._pending.append((trainer.global_step, record.tasks, values))
         if len(self._pending) >= self._flush_every:
             self._flush(trainer)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the stored records, so that the log is complete at each evaluation."""
-        if isinstance(pl_module, TaskMixing) and not trainer.sanity_checking:
-            self._flush(trainer)
-
-    def on_save_checkpoint(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, checkpoint: dict[str, Any]
-    ) -> None:
-        """Write the stored records, and add a copy of the log to the checkpoint."""
         self._flush(trainer)
-        if trainer.is_global_zero:
-            packed = bytearray(zlib.compress(self._content, level=1))
-            checkpoint[_COPY] = torch.frombuffer(packed, dtype=torch.uint8)
+
+    def on_save_checkpoint(self, trainer: pl.Trainer, *args: Any) -> None:
+        """Write the stored records, so that the log is as far as the checkpoint."""
+        self._flush(trainer)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Write the remaining records."""
@@ -137,90 +132,61 @@ class StepLog(pl.Callback):
             .flatten()
             .tolist()
         )
-        rows = [
-            (step, tasks, {name: next(numbers) for name in values})
-            for step, tasks, values in self._pending
-        ]
-        self._pending.clear()
+        rows = []
         every = trainer.log_every_n_steps  # type: ignore[attr-defined]
-        for step, _, values_of_step in rows if every else ():
-            if step % every == 0:
+        for step, tasks, tensors in self._pending:
+            values = {name: next(numbers) for name in tensors}
+            if every and step % every == 0:
                 for logger in trainer.loggers:
-                    logger.log_metrics(values_of_step, step - 1)  # as Lightning counts
-        if trainer.is_global_zero:
-            self._append(rows)
-
-    def _append(self, rows: list[tuple[int, tuple[str, ...], dict[str, float]]]) -> None:
-        new = io.StringIO(newline="")
-        writer = csv.writer(new, lineterminator="\n")
-        if not self._content:
-            writer.writerow(COLUMNS)
-        for step, tasks, values in rows:
+                    logger.log_metrics(values, step - 1)  # as Lightning counts
             of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
             for task in tasks:
                 of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
-                writer.writerow([self._stage, step, task, *of_task, *of_step])
-        added = new.getvalue().encode()
-        if not self._file.exists() or self._file.stat().st_size != len(self._content):
-            put_back(self._file, self._content)
-        with self._file.open("ab") as file:
-            file.write(added)
-            file.flush()
-            os.fsync(file.fileno())
-        self._content += added
+                rows.append([step, task, *of_task, *of_step])
+        self._pending.clear()
+        if trainer.is_global_zero:
+            self._table.append(rows)
 
 
-def _unpacked(packed: bytes) -> bytes:
-    """Return the log in a checkpoint.
+class FactorLog(pl.Callback):
+    """Writes learned factors at the stage's start and at each evaluation on dev.
 
-    Raises:
-        UserError: it is damaged or too long.
+    Weightings without factors get no file.
+
+    Args:
+        file: the log, to which every stage appends.
+        stage: the stage's name.
     """
-    unpacking = zlib.decompressobj()
-    try:
-        content = unpacking.decompress(packed, _LARGEST)
-    except zlib.error as error:
-        raise UserError(f"the step log in the checkpoint is damaged ({error}); {_ANEW}") from error
-    if not unpacking.eof:
-        raise UserError(f"the step log in the checkpoint is cut, or too long; {_ANEW}")
-    return content
+
+    def __init__(self, file: Path, stage: str) -> None:
+        self._table = _Table(file, FACTOR_COLUMNS, stage)
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Drop the rows of steps that will be repeated; write the first rows of a new stage."""
+        if trainer.is_global_zero:
+            # a new stage has no rows, whatever a run that was killed early has left
+            self._table.cut(trainer.global_step or -1)
+        if trainer.global_step == 0:
+            self._write(trainer, pl_module)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Write the present factors."""
+        if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
+            self._write(trainer, pl_module)
+
+    def _write(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
+        assert isinstance(module, TaskMixing)
+        weighting = module.weighting
+        if not isinstance(weighting, Factored) or not weighting.needs.meta_gradient:
+            return
+        names, logits = weighting.logits()
+        values = dict(zip(names, logits.tolist(), strict=True))
+        for logger in trainer.loggers:
+            logged = {f"factor/{name}": value for name, value in values.items()}
+            logger.log_metrics(logged, trainer.global_step)
+        if trainer.is_global_zero:
+            self._table.append([trainer.global_step, n, _cell(v)] for n, v in values.items())
 
 
 def _cell(number: float | None) -> str:
     return "" if number is None else f"{number:.6g}"
-
-
-def read_log(path: Path) -> bytes:
-    """Return the step log's content; empty if there is none."""
-    return path.read_bytes() if path.is_file() else b""
-
-
-def put_back(path: Path, content: bytes) -> None:
-    """Restore the step log to `content`; warn if rows of it were lost from the file.
-
-    Later rows, of steps after the last checkpoint, are dropped without a warning.
-    """
-    found = read_log(path)
-    if found == content:
-        return
-    if not found.startswith(content):
-        log.warning("%s has been changed; its rows are put back", path)
-    write_durably(path, lambda scratch: scratch.write_bytes(content))
-
-
-def rows_before(content: bytes, stage: str) -> bytes:
-    """Return the log as it was before `stage` began.
-
-    That is the header and the complete rows of other stages, each once.
-    """
-    kept, seen = [], set()
-    for line in content.decode("utf-8", errors="replace").splitlines(keepends=True):
-        cells = line.split(",")
-        key = tuple(cells[:3])
-        whole = line.endswith("\n") and len(cells) == len(COLUMNS)
-        if whole and cells[0] != stage and key not in seen:
-            seen.add(key)
-            kept.append(line)
-    if kept and kept[0].rstrip("\n") != ",".join(COLUMNS):
-        kept.insert(0, ",".join(COLUMNS) + "\n")
-    return "".join(kept).encode()

@@ -2,30 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from collections.abc import Callable
+from typing import Any, Self
 
 import torch
-from torch import Tensor, nn
+from lightning.pytorch.callbacks import StochasticWeightAveraging
+from torch import Tensor
+from torch.optim.lr_scheduler import LambdaLR
 from torch.optim.swa_utils import SWALR
 
 from tartan.core.body import SharedBody
 from tartan.core.device import StepState, is_cpu, without_autocast
 from tartan.core.gradients import dot
-from tartan.core.meta_head import MetaHead
-from tartan.core.passes import Passes, Purpose, trained
+from tartan.core.passes import Passes, Purpose
 from tartan.core.seeding import seed_device, seed_for
 from tartan.core.step import Step, StepRecord
-from tartan.core.task import StepBatch, Task
+from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.base import Weighting
 from tartan.data.batches import BatchNeeds
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
-from tartan.methods.applied_weights import AppliedWeights
+from tartan.kernels.attention import use_kernels
+from tartan.methods.checks import check_optimised
 from tartan.methods.classifier import EndTaskClassifier
-from tartan.methods.optimisation import Optimisation
-from tartan.methods.update import prepare_update
+from tartan.methods.optimisation import Optimisation, prepare_update, set_rates
+from tartan.methods.parts import weighting_of
+from tartan.methods.replicas import ReplicatedBody
+from tartan.methods.shards import ShardedBody, is_sharded, shard
+from tartan.methods.strategy import ShardStrategy
 
 
 class TrainingStep(EndTaskClassifier):
@@ -38,45 +42,48 @@ class TrainingStep(EndTaskClassifier):
 
     Attributes:
         heads: the tasks' heads by name; one that tasks share is stored once.
-        applied: the task weights of the last step that was not skipped.
-        doing: the purpose of the passes that are running; None outside a step.
-        clock: returns a context manager that measures the passes and the update, which every step
-            needs.
         shared: the body, as steps use it, and the processes that have the rest of each batch.
+        passes: makes the object that takes a step's passes; a callback may exchange it, to measure
+            them.
         logs_steps: whether losses and weights are sent to the Trainer's loggers.
         last_record: record of the last step; None before the first.
         last_finite: whether the last step's numbers were finite, a scalar on the device; None
             before the first.
         skipped: number of steps that were skipped because a number was not finite, a scalar.
+        applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`;
+            zeros before it.
     """
 
-    tasks: list[Task]
-    heads: nn.ModuleDict
-    weighting: Weighting
-    meta_head: MetaHead | None
     optimisation: Optimisation
     seed: int
     stage: str
     inner_products: torch.dtype
     sampled: int | None
-    applied: AppliedWeights
-    doing: Purpose | None
-    clock: Callable[[], AbstractContextManager[object]]
     shared: SharedBody
-    logs_steps: bool
-    last_record: StepRecord | None
-    last_finite: Tensor | None
+    passes: Callable[..., Passes] = Passes
+    logs_steps: bool = True
+    last_record: StepRecord | None = None
+    last_finite: Tensor | None = None
     skipped: Tensor
+    applied_weights: Tensor
+    planned_steps: int
+
+    @property
+    def task_weights(self) -> dict[str, float]:
+        """The weights `alpha` of the last step that was not skipped, by task; empty before it."""
+        values = self.applied_weights.tolist()
+        if not any(values):
+            return {}
+        return {task.name: value for task, value in zip(self.tasks, values, strict=True)}
 
     @property
     def batch_needs(self) -> BatchNeeds:
         """The batches that a step needs, for the data's loaders."""
-        apart = self.meta_head.settings.extra_examples if self.meta_head is not None else 0
         return BatchNeeds(
             self.stage,
             tuple(task.name for task in self.tasks),
             meta=self.meta_head is not None,
-            meta_head_examples=apart,
+            meta_head_examples=self.meta_head.settings.extra_examples if self.meta_head else 0,
             second=self.weighting.needs.second_batches,
             sampled=self.sampled,
         )
@@ -86,20 +93,130 @@ class TrainingStep(EndTaskClassifier):
 
         `trainer.datamodule` may be of an earlier call.
         """
-        given = self.trainer._data_connector._datahook_selector
-        data = None if given is None else given.datamodule
+        selector = self.trainer._data_connector._datahook_selector
+        data = None if selector is None else selector.datamodule
         return data if isinstance(data, TaskData) else None
 
-    @property
-    def task_weights(self) -> dict[str, float]:
-        """The weights `alpha` of the last step that was not skipped, by task; empty before it."""
-        return self.applied.by_task()
+    def configure_model(self) -> None:
+        """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
+        with torch.random.fork_rng(devices=[]):
+            use_kernels(self)
+        if self._trainer is None:  # loaded by itself
+            return
+        if str(self.trainer.precision) == "64-true":
+            self.double()  # Lightning does so after it has restored parameters, and would round
+        if isinstance(self.trainer.strategy, ShardStrategy):
+            shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
+
+    def double(self) -> Self:
+        """Convert parameters and buffers to float64.
+
+        A weighting's weights that still have their initial values, for instance 1/3, are
+        initialised anew in float64: those in float32 are rounded.
+        """
+        node, names = self.hparams["weighting"], [task.name for task in self.tasks]
+        # Lightning calls this where new tensors are on a GPU, and the module is not there yet
+        start = {name: v.cpu() for name, v in weighting_of(node, names).state_dict().items()}
+        state = self.weighting.state_dict()
+        untouched = all(value.cpu().equal(start[name]) for name, value in state.items())
+        super().double()
+        if untouched:
+            self.weighting.load_state_dict(weighting_of(node, names, "64-true").state_dict())
+        return self
+
+    def on_fit_start(self) -> None:
+        """Connect to the other processes, which exist from now on.
+
+        Raises:
+            UserError: the weighting's gradients do not exist.
+        """
+        self._begin_alone()
+        needs = self.weighting.needs
+        trained = any(parameter.requires_grad for parameter in self.body.parameters())
+        if (needs.meta_gradient or needs.second_batches) and not trained:
+            raise UserError(
+                "no parameter of the body is trained, of whose gradients this weighting would learn"
+            )
+        if is_sharded(self.body):
+            if needs.example_weights:
+                raise UserError(
+                    "weighting=meta_examples takes forward derivatives, which a sharded body does "
+                    "not have; use trainer=ddp (in a program ReplicaStrategy())"
+                )
+            self.shared = ShardedBody(self.body, self.inner_products)
+        elif self.trainer.world_size > 1:
+            self.shared = ReplicatedBody(self.body, self.inner_products)
+
+    def _begin_alone(self) -> None:
+        """Let steps run in one process, without the log and the meter of an earlier training."""
+        self.logs_steps, self.passes = True, Passes
+        self.shared = SharedBody(self.body, self.inner_products)
 
     def new_optimiser(self) -> torch.optim.Optimizer:
         """Return a new optimiser of body and heads."""
         end_head = None if self.end_task is None else self.end_task.head
         others = [head for head in self.heads.values() if head is not end_head]
         return self.optimisation.optimiser(self.body, end_head, others)
+
+    def configure_optimizers(self) -> dict[str, Any]:
+        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
+
+        Raises:
+            UserError: the optimiser lacks parameters that are trained.
+        """
+        optimiser = self.new_optimiser()
+        check_optimised(self, optimiser)
+        self.planned_steps = self._count_steps()
+        schedule = self.optimisation.schedule(optimiser, self.planned_steps)
+        # a schedule of a subclass begins with the peak rates, not those of the first warm-up step,
+        # which `on_train_start` sets for this one
+        for group in optimiser.param_groups:
+            group["lr"] = group["initial_lr"]
+        return {"optimizer": optimiser, "lr_scheduler": schedule}
+
+    def _count_steps(self) -> int:
+        """Return the optimiser steps of the training, the lower of the Trainer's two bounds.
+
+        `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
+        checkpoint has for them.
+
+        Raises:
+            UserError: the Trainer has trained before, and would go on in the middle of a schedule.
+        """
+        trainer, data = self.trainer, self.given_data()
+        if trainer.global_step and not trainer.ckpt_path:
+            raise UserError("this Trainer has trained already; make a new one, or give ckpt_path")
+        steps, epochs = int(trainer.max_steps), trainer.max_epochs
+        if epochs in (-1, None):
+            return steps
+        if data is None:
+            raise UserError(
+                "training takes the batches of TartanData: fit(module, datamodule=data)"
+            )
+        epoch, limit = data.epoch_steps(self.batch_needs), trainer.limit_train_batches
+        epoch = min(epoch, limit) if isinstance(limit, int) else int(epoch * limit)
+        by_epochs = max(epoch, 1) * int(epochs)
+        return by_epochs if steps == -1 else min(steps, by_epochs)
+
+    def on_train_start(self) -> None:
+        """Set the next step's rates by this training's schedule.
+
+        A checkpoint holds those of the schedule that it was written with, which may be shorter.
+        """
+        averages = [c for c in self.trainer.callbacks if isinstance(c, StochasticWeightAveraging)]
+        if averages and not self.trainer.lr_scheduler_configs:
+            return  # going on from a checkpoint, it brings its own schedule with the next epoch
+        schedule = self.lr_schedulers()
+        if isinstance(schedule, LambdaLR):  # another one is a subclass's
+            set_rates(schedule)
+
+    def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
+        """Make an evaluation follow the last step.
+
+        Lightning evaluates at multiples of an interval, and when training is about to stop.
+        """
+        if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
+            self.trainer.should_stop = True
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
         """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
@@ -121,7 +238,7 @@ class TrainingStep(EndTaskClassifier):
                 "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
             )
         if batch_idx == 0:  # a callback may have unfrozen some
-            self.check_optimised(self.trainer.optimizers[0])
+            check_optimised(self, self.trainer.optimizers[0])
         meta_head = [] if self.meta_head is None else [self.meta_head]
         state = StepState(
             [self.body, self.weighting, self.heads, *meta_head],
@@ -133,20 +250,42 @@ class TrainingStep(EndTaskClassifier):
         self._log_step(record)
         return {"loss": (record.losses * record.weights).sum()}
 
+    def fill_gradients(self, batch: StepBatch) -> StepRecord:
+        """Compute the step's gradients into `.grad`, the body's combined by the weighting."""
+
+        def seed(purpose: Purpose, part: int) -> None:
+            names = (purpose.kind, purpose.task, batch.step, part)
+            seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
+
+        passes = self.passes(self.shared, seed)
+        tasks = [task for task in self.tasks if task.name in batch.tasks]
+        samples = len(tasks) < len(self.tasks)
+        mix = self.weighting.mix_sampled if samples else self.weighting.mix
+        # the program's own draws go on where they were
+        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+            record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
+        gradients.put()
+        return record
+
+    def gradient_norm(self, record: StepRecord) -> Tensor:
+        """Return the norm of the gradients of body and heads together, a scalar."""
+        heads = [p.grad for p in self.heads.parameters()]
+        of_heads = dot(heads, heads, self.inner_products, record.squared_norm.device)
+        return (record.squared_norm + of_heads).sqrt()
+
     def _update(self, record: StepRecord, state: StepState) -> None:
         """Change what is trained by the gradients in `.grad`, unless a number is not finite."""
         norm = self.gradient_norm(record)
-        numbers = (record.losses, record.weights)  # the mean's weights are not in the norm
-        finite = norm.isfinite() & torch.cat(numbers).isfinite().all()
+        numbers = [record.losses, record.weights]  # the mean's weights are not in the norm
         if record.cosines is not None:
             # with order=step_then_update they enter the logits, but not this step's gradient
-            finite = finite & record.cosines.isfinite().all()
+            numbers.append(record.cosines)
+        finite = norm.isfinite() & torch.cat(numbers).isfinite().all()
         state.restore_unless(finite)
         optimiser = self.optimizers()
         assert not isinstance(optimiser, list)
         prepare_update(optimiser.optimizer, norm, self.optimisation.clip_norm, finite)
-        with self.clock():
-            optimiser.step()  # in any case: Lightning counts the steps by it
+        optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
         scheduler = self.lr_schedulers()
         # that of StochasticWeightAveraging counts epochs, and is missing until the next one begins
@@ -155,62 +294,22 @@ class TrainingStep(EndTaskClassifier):
             not isinstance(scheduler, SWALR) or self.trainer.is_last_batch
         ):
             scheduler.step()  # type: ignore[union-attr, call-arg]
-        self.applied.follow(record, self.weighting.overall(), finite)
+        self.applied_weights.copy_(
+            torch.where(finite, self._weights_of_all(record), self.applied_weights)
+        )
         self.skipped += ~finite
         self.last_record, self.last_finite = record, finite
 
-    def fill_gradients(self, batch: StepBatch) -> StepRecord:
-        """Compute the step's gradients into `.grad`, the body's combined by the weighting."""
-
-        def seed(purpose: Purpose, part: int) -> None:
-            names = (purpose.kind, purpose.task, batch.step, part)
-            seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
-
-        passes = _MeteredPasses(self.shared, seed, self._during)
-        tasks = [task for task in self.tasks if task.name in batch.tasks]
-        mix = self.weighting.mix
-        if len(tasks) < len(self.tasks):
-            mix = self.weighting.mix_sampled
-        # the program's own draws go on where they were
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
-            record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
-        gradients.put()
-        return record
-
-    def check_optimised(self, optimiser: torch.optim.Optimizer) -> None:
-        """Check that the optimiser has all parameters that are trained, as the clipping norm has.
-
-        Raises:
-            UserError: it lacks one.
-        """
-        known = {id(p) for group in optimiser.param_groups for p in group["params"]}
-        # of a sharded body the shards, which it holds in place of gathered parameters from here on
-        own = [*self.shared.parameters, *trained(self.heads)]
-        lacking = next((p for p in own if id(p) not in known), None)
-        if lacking is not None:
-            name = next(name for name, p in self.named_parameters() if p is lacking)
-            raise UserError(
-                f"{name} is to be trained, but the optimiser does not have it; freeze it "
-                "(requires_grad_(False)) before the training, or let new_optimiser() take it; what "
-                "is unfrozen later is in no optimiser"
-            )
-
-    def gradient_norm(self, record: StepRecord) -> Tensor:
-        """Return the norm of the gradients of body and heads together, a scalar."""
-        heads = [p.grad for p in self.heads.parameters()]
-        of_heads = dot(heads, heads, self.inner_products, record.squared_norm.device)
-        return (record.squared_norm + of_heads).sqrt()
-
-    @contextmanager
-    def _during(self, purpose: Purpose) -> Iterator[None]:
-        """Note the purpose of what is running, and measure its time if every step needs it."""
-        self.doing = purpose
-        needed = purpose.kind in ("task", "meta_gradient")
-        try:
-            with self.clock() if needed else nullcontext():
-                yield
-        finally:
-            self.doing = None
+    def _weights_of_all(self, record: StepRecord) -> Tensor:
+        """Return the weights of all tasks, `(tasks,)`; those not sampled keep their last ones."""
+        overall = self.weighting.overall()
+        if overall is not None:
+            return overall.to(self.applied_weights)
+        weights = self.applied_weights.clone()
+        for place, task in enumerate(self.tasks):
+            if task.name in record.tasks:
+                weights[place] = record.weights[record.tasks.index(task.name)]
+        return weights
 
     def _log_step(self, record: StepRecord) -> None:
         to_loggers = self.logs_steps and bool(self.trainer.loggers)
@@ -228,28 +327,6 @@ class TrainingStep(EndTaskClassifier):
             f"{kind}/{task}": value
             for kind, values in kinds.items()
             for task, value in zip(record.tasks, values, strict=True)
-            if self.is_logged(task)
+            # Lightning would repeat the last values of tasks that are not in every step
+            if self.sampled is None or task == END_TASK
         }
-
-    def is_logged(self, task: str) -> bool:
-        """Return whether a task is in every step: Lightning would repeat others' last values."""
-        return self.sampled is None or task == END_TASK
-
-
-class _MeteredPasses(Passes):
-    """Passes of which `during` measures the cost by their purposes."""
-
-    def __init__(
-        self,
-        body: SharedBody,
-        seed: Callable[[Purpose, int], None],
-        during: Callable[[Purpose], AbstractContextManager[object]],
-    ) -> None:
-        super().__init__(body, seed)
-        self._during = during
-
-    @contextmanager
-    def computing(self, purpose: Purpose) -> Iterator[None]:
-        """See `Passes.computing`."""
-        with self._during(purpose), super().computing(purpose):
-            yield

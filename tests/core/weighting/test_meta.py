@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tartan.core.weighting.meta import Meta
-from tartan.methods.precision import parameters_in
+from tartan.methods.parts import parameters_in
 from tests.core.steps import GivenStep
 
 cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)

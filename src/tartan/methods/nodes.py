@@ -1,0 +1,133 @@
+"""Parts of a module as nodes, the form in which checkpoints hold them.
+
+A node names a class in `_target_`, beside its arguments, as Hydra's configs do. Checkpoints are not
+trusted: a node makes only an object of the kind that is expected where it stands, of a class of
+this project, of torchmetrics' classification metrics, or of a module that the program has imported
+itself. Arguments go to that class alone; nothing else that a node names is called.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import io
+import sys
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import torch
+
+from tartan.errors import UserError
+from tartan.settings import TARGET, check, hints_of
+
+Node = Mapping[str, Any]
+"""The name of a class in `_target_`, and its arguments."""
+
+_IMPORTED = ("tartan.", "torchmetrics.classification.")
+"""Beginnings of the names of classes whose modules a node may have imported."""
+_LIBRARIES = ("torchmetrics", "transformers", "torch", "lightning", "datasets", "hydra", "pydantic")
+"""Packages whose other classes are never parts of a module, though the program imports them."""
+
+
+def node_of(thing: object) -> dict[str, Any]:
+    """Return the node from which `rebuilt` makes `thing` again.
+
+    Args:
+        thing: an instance of a dataclass; a class, with keyword arguments in a `partial` if it
+            takes any; or a node. Fields that the constructor does not take are left out.
+
+    Raises:
+        UserError: it is something else.
+    """
+    if isinstance(thing, Mapping):
+        return dict(thing)
+    if isinstance(thing, partial) and isinstance(thing.func, type) and not thing.args:
+        return {**node_of(thing.func), **thing.keywords}
+    if isinstance(thing, type):
+        return {TARGET: f"{thing.__module__}.{thing.__qualname__}"}
+    if not dataclasses.is_dataclass(thing):
+        raise UserError(
+            f"{thing!r} cannot be stored in a checkpoint; give its class, or "
+            "functools.partial(CLASS, NAME=VALUE, ...)"
+        )
+    values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
+              if field.init}  # fmt: skip
+    nested = {n: node_of(v) for n, v in values.items() if dataclasses.is_dataclass(v)}
+    return {**node_of(type(thing)), **values, **nested}
+
+
+def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> Any:
+    """Return the object that a node describes.
+
+    Fields that are nodes become dataclasses that this project or the node's own package defines,
+    or extends.
+
+    Args:
+        node: the node.
+        is_kind: returns whether a class is of the kind that is expected here.
+        arguments: further arguments of the class.
+
+    Raises:
+        UserError: a node names no class that may stand where it does.
+    """
+    target = str(node.get(TARGET))
+    kind = _class_of(target)
+    if kind is None or not is_kind(kind):
+        raise UserError(
+            f"{target} is not a class that can stand here; if it is one of your own, import the "
+            "module that defines it first"
+        )
+    packages = {"tartan", kind.__module__.partition(".")[0]}
+
+    def is_field(nested: type) -> bool:
+        bases = [base.__module__.partition(".")[0] for base in nested.__mro__]
+        return dataclasses.is_dataclass(nested) and bool(packages & set(bases))
+
+    hints = hints_of(kind) if target.startswith("tartan.") else {}
+    values = {}
+    for name, value in node.items():
+        if isinstance(value, Mapping) and TARGET in value:
+            values[name] = rebuilt(value, is_field)
+        elif name != TARGET:
+            values[name] = check(value, hints.get(name, Any), name)
+    return kind(**values, **arguments)
+
+
+def subclass_of(kind: type) -> Callable[[type], bool]:
+    """Return a function that returns whether a class is `kind` or a subclass of it."""
+    return lambda one: issubclass(one, kind)
+
+
+def _class_of(target: str) -> type | None:
+    folder, _, name = target.rpartition(".")
+    if target.startswith(_IMPORTED):
+        try:
+            module = importlib.import_module(folder)
+        except ImportError:
+            return None
+    elif target.partition(".")[0] in _LIBRARIES or folder not in sys.modules:
+        return None
+    else:
+        module = sys.modules[folder]
+    kind = getattr(module, name, None)
+    return kind if isinstance(kind, type) else None
+
+
+def check_storable(arguments: Mapping[str, Any]) -> None:
+    """Check that a checkpoint with these values can be read again.
+
+    Raises:
+        UserError: a value is more than numbers, strings, lists and dicts.
+    """
+    for name, value in arguments.items():
+        file = io.BytesIO()
+        try:
+            torch.save(value, file)
+            file.seek(0)
+            torch.load(file, weights_only=True)
+        except Exception as error:
+            raise UserError(
+                f"{name}={value!r:.80} cannot be stored in a checkpoint, which holds numbers, "
+                "strings, lists and dicts"
+            ) from error
