@@ -31,7 +31,7 @@ class _Described(BaseModel):
 
 
 class Budget(_Described):
-    """The budget of a run; `docs/study.md` says what the entries of a part's file are."""
+    """The budget of a run; `studies/README.md` says what the entries of a part's file are."""
 
     multiple: Annotated[float, Field(gt=0)]
     evaluations: Whole

@@ -38,7 +38,7 @@ class CellNote(Plain):
 
 
 class Row(Plain):
-    """A finished run of the study; `docs/study.md` says what its columns are."""
+    """A finished run of the study; `studies/README.md` says what its columns are."""
 
     budget: str
     setting: str
