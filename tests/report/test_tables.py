@@ -180,7 +180,7 @@ def test_one_seed_is_no_comparison_and_says_so(tmp_path):
 def test_the_overview_has_every_setting_against_the_best_baseline(table_1):
     bench = bench_of(table_1)
     reference, left_out = reference_of(bench.settings, "whole")
-    assert (reference.result.method, left_out) == ("tapt", ())
+    assert (reference.result.method, left_out) == ("tapt", [])
     found = overview(bench, "whole", ComparisonOptions())
     assert [r.name for r in found.rows] == ["Fine-tuning", "TAPT", "MT-TARTAN, TAPT"]
     ft, tapt, mt = (row(found, place) for place in range(3))
