@@ -77,11 +77,6 @@ NAMED: dict[str, Callable[..., Metric]] = {
     "average_precision": AveragePrecision,
 }
 """Metrics of torchmetrics by name; all take `num_classes`, and higher is better."""
-LABELS_ALIKE = frozenset(
-    {"balanced_accuracy", "specificity", "auroc", "average_precision"}
-    | {name for name in NAMED if name.startswith("macro_")}
-)
-"""Those that average over labels with equal weights, however rare a label is."""
 
 
 def named_metric(name: str, classes: int) -> Metric:

@@ -110,43 +110,19 @@ def write_report(report: Report, folder: Path) -> None:
             for ending, text in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                 path = folder / "tables" / f"{table.key}.{table.part}.{ending}"
                 path.write_text(text(table), encoding="utf-8")
-        (folder / "report.md").write_text(_markdown(report), encoding="utf-8")
-        (folder / PAGE).write_text(_page(report, folder / "figures"), encoding="utf-8")
+        for name in ("report.md", PAGE):
+            (folder / name).write_text(_rendered(name, report, folder / "figures"), "utf-8")
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
         raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
 
 
-def _markdown(report: Report) -> str:
-    def images(bench: str) -> list[str]:
-        shown = [p for p in report.pictures if p.bench == bench]
-        return [f"![{p.caption}](figures/{p.name}.png)" for p in shown]
+def _rendered(template: str, report: Report, figures: Path) -> str:
+    """Return the report by a template.
 
-    blocks = ["# Report", escape_markdown(report.inventory)]
-    if report.progress:
-        blocks.append(f"Progress: {report.progress}.")
-    for part in report.benches:
-        blocks.append(f"## {escape_markdown(part.bench.label)}")
-        blocks += ["\n".join(f"- {escape_markdown(sentence)}" for sentence in part.sentences)]
-        blocks += [to_markdown(table) for table in part.tables] + images(part.bench.key)
-    blocks += ["## The paper's tables", *(to_markdown(table) for table in report.paper)]
-    if report.without_runs:
-        blocks.append("No runs for: " + "; ".join(report.without_runs) + ".")
-    blocks += images("")
-    if report.remarks:
-        lines = "\n".join(f"- {escape_markdown(line)}" for line in report.remarks)
-        blocks += ["## Not read", lines]
-    return "\n\n".join(blocks) + "\n"
-
-
-def _page(report: Report, figures: Path) -> str:
-    """Return the HTML page, which loads nothing else and shows text from runs as plain text.
-
-    Figures are in it as data URIs: as images they can neither run scripts nor load anything.
+    The HTML page loads nothing else and shows text from runs as text; figures are in it as data
+    URIs: as images they can neither run scripts nor load anything.
     """
-
-    def shown(value: object) -> object:
-        return one_line(value) if type(value) is str else value
 
     def image(picture: Picture) -> str:
         content = (figures / f"{picture.name}.svg").read_bytes()
@@ -155,14 +131,16 @@ def _page(report: Report, figures: Path) -> str:
     here = Path(__file__).parent
     environment = Environment(
         loader=FileSystemLoader(here),
-        autoescape=True,
+        autoescape=template == PAGE,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=shown,
+        finalize=lambda value: (
+            one_line(value) if template == PAGE and type(value) is str else value
+        ),
     )
-    environment.filters["duration"] = duration
-    page: str = environment.get_template("page.html").render(
+    environment.filters |= {"duration": duration, "md": escape_markdown, "table": to_markdown}
+    page: str = environment.get_template(template).render(
         report=report,
         written=time.strftime("%Y-%m-%d %H:%M"),
         style=Markup((here / "style.css").read_text(encoding="utf-8")),
