@@ -4,7 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from tartan.run_folder.identity import METHODS, data_id, identified, label_of, setting_id
+from tartan.run_folder.identity import (
+    FOLLOWS_SEED,
+    METHODS,
+    data_id,
+    identified,
+    label_of,
+    setting_id,
+)
 from tartan.run_folder.result import Result
 from tests.in_process import STAGES, config_of
 from tests.report.made_up_runs import altered, result_of
@@ -86,6 +93,12 @@ def test_other_auxiliary_texts_are_another_setting_and_equal_numbers_are_none():
     )
     assert setting_id(one, {"a": 30}) == setting_id(one, {"a": 30.0})
     assert setting_id(one, {}) != setting_id(two, {})
+
+
+def test_an_option_that_follows_the_seed_is_as_if_it_were_not_there():
+    one = result()
+    assert setting_id(one, {"encoder.seed": FOLLOWS_SEED}) == setting_id(one, {})
+    assert setting_id(one, {"encoder.seed": 0}) != setting_id(one, {})
 
 
 def test_the_precision_is_the_one_that_was_used():

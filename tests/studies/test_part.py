@@ -77,7 +77,7 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
     [
         (["seeds"], 0, "seeds: Input should be greater than or equal to 1"),
         (["sedes"], 3, "sedes: Extra inputs are not permitted"),
-        (["settings", "tapt", "budgets"], ["9x"], "there is no 9x"),
+        (["settings", "tapt", "budgets"], ["9x"], ", 9x"),
         (["questions", "pays", "of"], "train", "questions.pays.of: Input should be 'test'"),
         (
             ["questions", "pays", "contrasts", "at 1x", "plus"],

@@ -120,7 +120,7 @@ def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
             return bool(domain) and not (name == "auxiliary.size" and all(sized))
         return bool(trained) or not name.startswith("auxiliary.")
 
-    kept = {name: value for name, value in options.items() if read(name)}
+    kept = {n: value for n, value in options.items() if value != FOLLOWS_SEED and read(n)}
     used = result.machine.precision
     return kept | ({"trainer.precision": used} if used else {})
 
