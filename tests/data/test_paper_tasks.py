@@ -9,7 +9,7 @@ import hydra
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.data.paper_tasks import DomainFile, PaperTask, download
+from tartan.data.paper_tasks import DomainFile, PaperTask
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.local_server import closed_address, serving
@@ -63,14 +63,7 @@ def test_a_local_file_with_another_checksum_is_refused(tmp_path):
     task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
     with (tmp_path / "data" / "one" / "test.jsonl").open("a") as file:
         file.write("\n")
-    with pytest.raises(UserError, match=r"test\.jsonl is not the published file: .*; replace it$"):
-        task.files()
-
-
-def test_a_missing_local_file_is_named_with_what_data_dir_must_hold(tmp_path):
-    task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
-    (tmp_path / "data" / "one" / "dev.jsonl").unlink()
-    with pytest.raises(UserError, match=r"dev\.jsonl does not exist; data_dir must hold .* one/"):
+    with pytest.raises(UserError, match=r"test\.jsonl is not the published file"):
         task.files()
 
 
@@ -83,14 +76,6 @@ def test_a_download_is_kept_and_needs_no_server_the_second_time(tmp_path):
     assert task.load().fingerprints == first.fingerprints
 
 
-def test_a_download_lies_in_the_cache_folder(tmp_path):
-    publish(tmp_path / "www")
-    with serving(tmp_path / "www") as address:
-        path = download(f"{address}/dev.jsonl", tmp_path / "cache")
-    assert path.is_relative_to(tmp_path / "cache")
-    assert path.read_bytes() == (tmp_path / "www" / "dev.jsonl").read_bytes()
-
-
 def test_a_download_with_another_checksum_is_refused(tmp_path):
     digests = publish(tmp_path / "www")
     published = tmp_path / "www" / "train.jsonl"
@@ -98,7 +83,7 @@ def test_a_download_with_another_checksum_is_refused(tmp_path):
     published.write_bytes(content[:-5])
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address, local=False)
-        with pytest.raises(UserError, match=r"not the published .*; run the same command to fetch"):
+        with pytest.raises(UserError, match=r"not the published .*; fetch it again"):
             task.files()
         published.write_bytes(content)
         task.files()  # fetches what is there by now
@@ -132,38 +117,12 @@ def test_the_smallest_domain_file_meant_for_the_size_is_chosen(size, chosen, tmp
     assert task.domain_file(size).name == f"domain_{chosen}x.txt"
 
 
-def test_only_domain_files_that_are_there_are_chosen_from(tmp_path):
-    task = task_of(tmp_path, publish(tmp_path / "data" / "one"), domain=domain_files(1, 10))
-    (tmp_path / "data" / "one" / "domain_1x.txt").write_text("text\n")
-    assert task.domain_file(10).name == "domain_1x.txt"
-
-
-def test_a_local_folder_without_any_domain_file_is_an_error(tmp_path):
-    task = task_of(tmp_path, publish(tmp_path / "data" / "one"), domain=domain_files(1, 10))
-    with pytest.raises(UserError, match=r"domain_1x\.txt does not exist"):
-        task.domain_file(10)
-
-
 def test_only_the_domain_file_that_is_needed_is_fetched(tmp_path):
     digests = publish(tmp_path / "www")
     (tmp_path / "www" / "domain.10x.txt").write_text("ten\n")
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, address, local=False, domain=domain_files(1, 10))
         assert task.domain_file(5).read_text() == "ten\n"
-
-
-def test_a_domain_file_with_another_checksum_is_refused(tmp_path):
-    digests = publish(tmp_path / "data" / "one")
-    (tmp_path / "data" / "one" / "d.txt").write_text("text\n")
-    domain = [DomainFile(size=1, local="d.txt", public="d.txt", sha256="0" * 64)]
-    with pytest.raises(UserError, match=r"d\.txt is not the published file"):
-        task_of(tmp_path, digests, domain=domain).domain_file(1)
-
-
-def test_a_task_without_published_domain_text_says_what_to_do(tmp_path):
-    task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
-    with pytest.raises(UserError, match=r"auxiliary\.dapt\.path=FILE, or use auxiliary=tapt"):
-        task.domain_file(1)
 
 
 def paper_task(name, data_dir):

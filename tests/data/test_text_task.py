@@ -107,32 +107,6 @@ def read(path):
     return [(text, label) for text, label, *_ in read_labelled(open_table(path), Columns())]
 
 
-GOOD = b'{"text": "a", "label": "b"}\n'
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (GOOD + b"\n{oops}", r"f\.jsonl, line 3: not JSON \(.*column 2\)"),
-        (GOOD + b'["a", "b"]', r"line 2: expected an object"),
-        (GOOD + b'{"text": "a"}', r"line 2: the field 'label' is missing"),
-        (GOOD + b'{"label": "a"}', r"line 2: the field 'text' is missing"),
-        (GOOD * 4 + b'{"text": "a", "label": 1}', r"line 5: the field 'label' .* string, not int"),
-        (b'{"text": null, "label": "a"}', r"line 1: the field 'text' must be .* not null"),
-        (b"", "holds no examples"),
-        (b"\n  \n", "holds no examples"),
-        (GOOD + b'{"text": "caf\xe9", "label": "b"}', r"line 2: not UTF-8; save it as UTF-8"),
-    ],
-)
-def test_a_malformed_file_is_an_error_that_says_where(content, message, tmp_path):
-    path = tmp_path / "f.jsonl"
-    path.write_bytes(content)
-    with pytest.raises(UserError, match=message) as caught:
-        read(path)
-    assert str(path) in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
 def test_a_missing_file_is_an_error(tmp_path):
     with pytest.raises(UserError, match=r"nowhere\.jsonl does not exist"):
         read(tmp_path / "nowhere.jsonl")
@@ -151,29 +125,10 @@ def test_unicode_line_separators_inside_a_text_do_not_split_it(tmp_path):
     assert read(path) == [("a\u2028b\x85c", "x")]
 
 
-def test_a_task_in_own_files_without_domain_text_says_what_to_do(tmp_path):
-    task = task_of(tmp_path, TRAIN, TRAIN, TRAIN)
-    with pytest.raises(UserError, match=r"task\.domain=FILE"):
-        task.domain_file(10)
-
-
 def test_a_column_of_pairs_that_is_not_read_is_warned_of(tmp_path, monkeypatch, caplog):
     for kind, warns in ((Built, True), (BuiltOfPairs, False)):
         caplog.clear()
         monkeypatch.setattr(kind, "given", pairs(tmp_path))
         task = kind(name="toy", metric="macro_f1", max_length=16).load()
         assert task.train.pairs == (None if warns else ["b", "b"])
-        assert ("has a field 'text_pair' that is not read" in caplog.text) == warns
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (None, r"Built.files\(\) returned None; it has to return TaskFiles"),
-        (TaskFiles("a.jsonl", "b", "c"), r"train='a.jsonl' is a str; give a pathlib.Path"),
-    ],
-)
-def test_files_of_a_class_are_checked(given, message, monkeypatch):
-    monkeypatch.setattr(Built, "given", given)
-    with pytest.raises(UserError, match=message):
-        Built(name="toy", metric="macro_f1", max_length=16).load()
+        assert ("has a column 'text_pair' that is not read" in caplog.text) == warns

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
 from tartan.encoders.export import save_classifier
 from tartan.encoders.heads import ClassifierHead
@@ -34,7 +34,8 @@ def trained(tmp_path):
 def by_predict(predict, folder, tmp_path, batch_size):
     """Probabilities that `src.predict` writes for `TEXTS`, `(texts, labels)`."""
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
-    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), batch_size=batch_size)
+    options = {"batch_size": batch_size, "max_length": 32, "overwrite": True}
+    predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), **options)
     records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
     return np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
 
@@ -110,3 +111,20 @@ def test_the_longest_input_can_be_shortened(predict, tmp_path):
         for name in ("long", "short")
     ]
     assert ends[0] == ends[1]
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "llama"])
+def test_labels_of_a_decoder_do_not_depend_on_the_batch_size(kind, predict, tmp_path):
+    """It reads the last token before the padding, which its configuration does not name."""
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
+    tokenizer = letter_pair_tokenizer()
+    config = AutoConfig.for_model(
+        kind, vocab_size=len(tokenizer), num_labels=len(LABELS), intermediate_size=16,
+        max_position_embeddings=64, id2label=dict(enumerate(LABELS)), pad_token_id=None, **sizes,
+    )  # fmt: skip
+    torch.manual_seed(0)
+    AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / kind)
+    tokenizer.save_pretrained(tmp_path / kind)
+    alone, together = (by_predict(predict, tmp_path / kind, tmp_path, n) for n in (1, 8))
+    np.testing.assert_allclose(alone, together, atol=1e-6)
+    assert alone.std(axis=0).max() > 1e-4

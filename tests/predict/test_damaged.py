@@ -155,3 +155,11 @@ def test_labels_that_share_a_name_are_refused(classifier, tmp_path):
     path.write_text(json.dumps(config | {"id2label": dict.fromkeys(config["id2label"], "same")}))
     with pytest.raises(UserError, match="at least two labels, each with another name"):
         load_classifier(tmp_path / "model")
+
+
+def test_a_classifier_without_its_tokenizer_is_refused(classifier, tmp_path):
+    shutil.copytree(classifier, tmp_path / "model")
+    for path in (tmp_path / "model").glob("tokenizer*"):
+        path.unlink()
+    with pytest.raises(UserError, match="has no tokenizer"):
+        load_classifier(tmp_path / "model")

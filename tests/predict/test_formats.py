@@ -18,7 +18,6 @@ import tartan.data.table.base
 import tartan.predict.predict
 import tartan.predict.writer
 from tartan.errors import UserError
-from tartan.predict.output import unfinished_file
 from tests.predict.conftest import LABELS, TEXTS
 
 ADDED = ["predicted_label", *(f"probability_{label}" for label in LABELS)]
@@ -111,23 +110,6 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [6, 6, 2]
 
 
-def test_formats_agree(predict, tmp_path):
-    (tmp_path / "a.csv").write_bytes(csv_bytes([["text"], *([t] for t in TEXTS)]))
-    lines = [json.dumps({"text": text}) for text in TEXTS]
-    (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    pq.write_table(pa.table({"text": TEXTS}), tmp_path / "a.parquet")
-    for kind in ("csv", "jsonl", "parquet"):
-        predict(tmp_path / f"a.{kind}", tmp_path / f"out.{kind}")
-    rows = read_csv((tmp_path / "out.csv").read_bytes())[1:]
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
-    table = pq.read_table(tmp_path / "out.parquet").to_pylist()
-    for row, record, entry in zip(rows, records, table, strict=True):
-        assert row[1] == record["predicted_label"] == entry["predicted_label"]
-        for place, name in enumerate(ADDED[1:], start=2):
-            # the digits written give the same float32 back
-            assert np.float32(row[place]) == np.float32(record[name]) == np.float32(entry[name])
-
-
 KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet", "arrow")
 
 
@@ -180,27 +162,27 @@ def test_any_format_turns_into_any_other(predict, tmp_path, source):
         assert found == expected
 
 
-def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(predict, tmp_path):
-    for later, target, said in (
-        ('"n": "x"', "b.parquet", "field 'n': cannot be parquet .*'x' with type str: .* to int64"),
-        ('"n": 1.5', "b.parquet", "field 'n': cannot be parquet .*1.5 is no int64, as the first"),
-        (
-            '"o": 1',
-            "b.parquet",
-            r"field 'o': cannot be parquet \(it was null or empty in the first",
-        ),
-        ('"l": [1]', "b.parquet", r"field 'l': cannot be parquet \(it was null or empty in the"),
-        ('"s": {"a": 1}', "b.parquet", r"field 's': .* \(its objects differ in their fields\)"),
-        ('"s": {"c": 1}', "b.parquet", r"field 's': .* \(its objects differ in their fields\)"),
-        ('"m": 1', "b.csv", r"field 'm': cannot be csv \(the first rows have no such field\)"),
-        ('"n": "\\ud800"', "b.csv", "field 'n': cannot be csv .*surrogates not allowed"),
-    ):
-        said = f"line 102, {said}"
-        first = '{"text": "a", "n": 1, "o": null, "l": [], "s": {"a": 1, "b": null}}'
-        lines = [first] * 101 + [f'{{"text": "b", {later}}}']
-        (tmp_path / "a.jsonl").write_text("\n".join(lines))
-        with pytest.raises(UserError, match=rf"{said}.*ends in \.jsonl"):
-            predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
+@pytest.mark.parametrize(
+    ("later", "target"),
+    [
+        ('"n": "x"', "b.parquet"),
+        ('"n": 1.5', "b.parquet"),
+        ('"o": 1', "b.parquet"),
+        ('"l": [1]', "b.parquet"),
+        ('"s": {"a": 1}', "b.parquet"),
+        ('"s": {"c": 1}', "b.parquet"),
+        ('"m": 1', "b.csv"),
+        ('"m": 1', "b.parquet"),
+    ],
+)
+def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(
+    predict, tmp_path, later, target
+):
+    first = '{"text": "a", "n": 1, "o": null, "l": [], "s": {"a": 1, "b": null}}'
+    lines = [first] * 101 + [f'{{"text": "b", {later}}}']
+    (tmp_path / "a.jsonl").write_text("\n".join(lines))
+    with pytest.raises(UserError, match=r"a\.jsonl, line \d+ and on: cannot be .* in \.jsonl"):
+        predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
 
 
 ODD = [
@@ -229,50 +211,6 @@ def test_json_of_any_fields_becomes_csv_as_it_is_spelled(predict, tmp_path, firs
     assert [row[1] for row in found] == ["1" if "id" in first else "", *spelled]
 
 
-@pytest.mark.parametrize("other", ['"s"', str(10**30), '[1, "a"]', '"\\ud800"'])
-def test_fields_that_fit_no_column_of_parquet_are_one_line(predict, tmp_path, other):
-    rows = ['{"text": "x"}', '{"text": "x", "id": 1}', f'{{"text": "x", "id": {other}}}']
-    (tmp_path / "a.jsonl").write_text("\n".join(rows))
-    with pytest.raises(UserError, match=r"a\.jsonl, field 'id': cannot be parquet") as caught:
-        predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
-    assert len(str(caught.value).splitlines()) == 1
-    (tmp_path / "a.jsonl").write_text("\n".join(rows[:2]))
-    predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
-    assert pq.read_table(tmp_path / "b.parquet")["id"].to_pylist() == [None, 1]
-
-
-@pytest.mark.parametrize("target", ["csv", "parquet", "arrow"])
-def test_names_that_are_no_text_are_one_line(predict, tmp_path, target):
-    (tmp_path / "a.jsonl").write_text('{"text": "x", "\\ud800": 1}')
-    with pytest.raises(UserError, match=rf"field '\\ud800': cannot be {target} .*surrogates"):
-        predict(tmp_path / "a.jsonl", tmp_path / f"b.{target}", text="text")
-
-
-@pytest.mark.parametrize("odd", ["{}", "[{}]", "[" * 60 + "]" * 60])
-def test_types_that_parquet_has_not_are_refused_before_anything_is_predicted(
-    predict, tmp_path, odd
-):
-    (tmp_path / "a.jsonl").write_text(f'{{"text": "x", "odd": {odd}}}')
-    with pytest.raises(UserError, match=r"a\.jsonl: cannot be parquet .*ends in \.jsonl"):
-        predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
-    assert not unfinished_file(tmp_path / "b.parquet").exists()
-
-
-def test_numbers_that_python_writes_as_json_stay_in_parquet(predict, tmp_path):
-    (tmp_path / "a.jsonl").write_text('{"text": "x", "v": NaN, "w": [1.5, -Infinity]}')
-    predict(tmp_path / "a.jsonl", tmp_path / "b.parquet", text="text")
-    (row,) = pq.read_table(tmp_path / "b.parquet").to_pylist()
-    assert math.isnan(row["v"])
-    assert row["w"] == [1.5, -math.inf]
-
-
-def test_lists_that_are_nested_very_deeply_become_csv(predict, tmp_path):
-    deep = "[" * 500 + "]" * 500
-    (tmp_path / "a.jsonl").write_text(f'{{"text": "x", "v": {deep}}}')
-    predict(tmp_path / "a.jsonl", tmp_path / "b.csv", text="text")
-    assert read_csv((tmp_path / "b.csv").read_bytes())[1][1] == deep
-
-
 def test_numbers_that_json_has_not_become_null(predict, tmp_path):
     pairs = pa.array([[("k", math.nan)], []], pa.map_(pa.string(), pa.float64()))
     columns = {"text": ["a", "b"], "v": [math.nan, 1.5], "w": [[math.inf], [2.0]], "m": pairs}
@@ -285,19 +223,13 @@ def test_numbers_that_json_has_not_become_null(predict, tmp_path):
     assert found[0]["m"] == [["k", None]]
 
 
-def test_a_format_beside_two_files_is_refused(predict, tmp_path):
-    (tmp_path / "a.csv").write_text("text\nx\n")
-    with pytest.raises(UserError, match=r"format=tsv is for input=- and output=-"):
-        predict(tmp_path / "a.csv", tmp_path / "b.csv", format="tsv")
-
-
 def test_columns_that_another_format_cannot_hold_are_named(predict, tmp_path):
     (tmp_path / "a.csv").write_text("text,,\nx,1,2\n")
     with pytest.raises(UserError, match="it has columns without a name; name them"):
         predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
     predict(tmp_path / "a.csv", tmp_path / "b.tsv")
     pq.write_table(pa.table({"text": ["a"], "raw": [b"\xff"]}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match=r"column 'raw' holds bytes, .* ends in \.parquet"):
+    with pytest.raises(UserError, match=r"column 'raw' holds bytes, which csv cannot"):
         predict(tmp_path / "a.parquet", tmp_path / "c.csv", text="text")
     predict(tmp_path / "a.parquet", tmp_path / "c.parquet", text="text")
 
@@ -339,23 +271,6 @@ def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
         assert written.count(b"\n") == content.count(b"\n")
 
 
-@pytest.mark.parametrize(
-    ("columns", "options", "read"),
-    [
-        ({"text": "a", "other": "b"}, {}, "a"),
-        ({"body": "a"}, {}, "a"),
-        ({"body": "a", "text": "b"}, {"text": "body"}, "a"),
-    ],
-)
-def test_the_text_column_is_found_or_named(predict, tmp_path, columns, options, read):
-    (tmp_path / "one.jsonl").write_text(json.dumps(columns | {"n": 1}))
-    (tmp_path / "plain.jsonl").write_text(json.dumps({"text": read}))
-    predict(tmp_path / "one.jsonl", tmp_path / "a.jsonl", **options)
-    predict(tmp_path / "plain.jsonl", tmp_path / "b.jsonl")
-    found = [json.loads((tmp_path / f"{name}.jsonl").read_text()) for name in "ab"]
-    assert [found[0][name] for name in ADDED] == [found[1][name] for name in ADDED]
-
-
 def test_new_columns_can_have_a_prefix(predict, tmp_path):
     (tmp_path / "a.csv").write_text("text,predicted_label\nx,before\n")
     with pytest.raises(UserError, match=r"column predicted_label already; .* prefix=PREFIX"):
@@ -377,28 +292,3 @@ def test_lines_of_text_are_rows_and_blank_ones_too(predict, tmp_path, target, gz
     assert [row["text"] for row in rows] == lines
     assert list(rows[0]) == ["text", *ADDED]
     assert done.rows == len(lines)
-
-
-def test_lines_of_text_go_on_after_an_interruption(predict, tmp_path, monkeypatch):
-    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 2)
-    (tmp_path / "in.txt").write_text("".join(f"text {i}\n" for i in range(7)))
-    predict(tmp_path / "in.txt", tmp_path / "whole.csv")
-    with monkeypatch.context() as patch:
-        patch.setattr(tartan.predict.predict.Predictor, "predict", _twice())
-        with pytest.raises(UserError, match="no more"):
-            predict(tmp_path / "in.txt", tmp_path / "out.csv")
-    assert predict(tmp_path / "in.txt", tmp_path / "out.csv").resumed == 4
-    assert (tmp_path / "out.csv").read_bytes() == (tmp_path / "whole.csv").read_bytes()
-
-
-def _twice():
-    """A prediction that works twice."""
-    original, calls = tartan.predict.predict.Predictor.predict, []
-
-    def predicted(self, *texts):
-        calls.append(texts)
-        if len(calls) > 2:
-            raise UserError("no more")
-        return original(self, *texts)
-
-    return predicted

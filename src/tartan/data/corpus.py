@@ -14,9 +14,9 @@ from tartan.data.cache import cached_file
 from tartan.data.corpus_files import files_of, kind_of, root_of, texts_in
 from tartan.data.corpus_folder import is_corpus_folder, read_corpus_folder
 from tartan.data.order import choose_rows
+from tartan.data.table.arrow import is_saved_dataset
 from tartan.data.table.base import until_full
 from tartan.data.table.open import open_table
-from tartan.data.table.saved_dataset import is_saved_dataset
 from tartan.errors import UserError, first_line
 from tartan.files import sha256_of
 

@@ -10,12 +10,10 @@ from itertools import groupby
 from pathlib import Path
 
 from tartan.data.labelled import text_of
-from tartan.data.table.arrow import ArrowTable
+from tartan.data.table.arrow import ArrowTable, is_saved_dataset
 from tartan.data.table.base import Table
-from tartan.data.table.formats import COMPRESSIONS, TABLES, endings_of, format_of
-from tartan.data.table.lines import Lines
-from tartan.data.table.open import open_table
-from tartan.data.table.saved_dataset import is_saved_dataset
+from tartan.data.table.open import COMPRESSIONS, TABLES, endings_of, format_of, open_table
+from tartan.data.table.text import read_lines
 from tartan.errors import UserError
 from tartan.files import is_inside
 
@@ -80,8 +78,8 @@ def texts_in(files: Sequence[Path], column: str) -> Iterator[str]:
             if file.is_dir() or file.stat().st_size:
                 yield from texts_of(open_table(file), column)
             continue
-        source = Lines(file, COMPRESSIONS.get(file.suffix.lower()))
-        lines = (line.rstrip("\r\n") for _, line in source.read())
+        compression = COMPRESSIONS.get(file.suffix.lower())
+        lines = (line.rstrip("\r\n") for _, line in read_lines(file, compression))
         yield from lines if kind == "text" else _paragraphs(lines)
 
 
@@ -93,7 +91,7 @@ def texts_of(table: Table, column: str) -> Iterator[str]:
     """
     if table.columns and column not in table.columns:
         columns = ", ".join(map(repr, table.columns))
-        raise UserError(f"corpus {table.source} has no {table.entry} {column!r}, only {columns}")
+        raise UserError(f"corpus {table.source} has no column {column!r}, only {columns}")
     if isinstance(table, ArrowTable) and column in table.columns:
         kind = table.schema.field(column).type
         if "string" not in str(kind):
@@ -103,7 +101,7 @@ def texts_of(table: Table, column: str) -> Iterator[str]:
         value = row.values.get(column)
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         count, without = count + 1, without + missing
-        yield "" if missing else text_of(table, row, column)
+        yield "" if missing else text_of(row, column)
     if without:
         log.warning(
             "corpus %s: %s of %s rows have no text in %r",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import logging
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -13,9 +14,10 @@ import numpy as np
 from tartan.data.cache import cached_indices
 from tartan.data.corpus import Corpus
 from tartan.data.overlap import WORDS, WORDS_VERSION, NgramIndex
-from tartan.data.remarks import warn
 from tartan.data.text_task import TextTask
 from tartan.errors import UserError
+
+log = logging.getLogger(__name__)
 
 _MOST = 100_000
 """Maximum number of auxiliary texts that are compared before a run, which takes a second or two.
@@ -38,8 +40,7 @@ def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
     held_out = [*task.dev.parts, *task.test.parts]
     count = count_in(corpus.texts, held_out)
     if count:
-        warn(
-            "in_corpus",
+        log.warning(
             "auxiliary %s: %s of %s dev and test texts are in %s, so that the model is trained on "
             "texts that it is tested on; auxiliary.decontaminate=true leaves them out",
             name, f"{count:,}", f"{len(held_out):,}", corpus.source,

@@ -1,13 +1,14 @@
 """Builds an end task without a network: which library a paragraph of documentation is from.
 
-The paragraphs are the docstrings of libraries that this project installs anyway, read by parsing
-their source (never by importing it), with the libraries' names masked.
+The paragraphs are the docstrings of libraries that are installed with the project (networkx and
+sympy are torch's own dependencies), read by parsing their source (never by importing it), with the
+libraries' names masked. They are not shipped as a file: all 80,000, of which `auxiliary.size`
+chooses, take 2.6 MB even when compressed.
 """
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import gc
 import hashlib
 import importlib.metadata
@@ -30,7 +31,6 @@ from tartan.settings import Count
 
 _VERSION = "1"
 """Part of the cache key; raise it when the extraction changes."""
-
 _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
 _SHORTEST, _LONGEST = 50, 600
 """Least and greatest length of a paragraph after its white space is folded [characters]."""
@@ -95,16 +95,11 @@ class DocstringsTask(TextSource):
         Raises:
             UserError: a library is not installed.
         """
-        found = {}
-        for library in self.libraries:
-            try:
-                found[library.distribution] = importlib.metadata.version(library.distribution)
-            except importlib.metadata.PackageNotFoundError as error:
-                raise UserError(
-                    f"task docstrings needs {library.distribution}: "
-                    f"pip install {library.distribution}, or take it out of task.libraries"
-                ) from error
-        return found
+        names = [library.distribution for library in self.libraries]
+        try:
+            return {name: importlib.metadata.version(name) for name in names}
+        except importlib.metadata.PackageNotFoundError as error:
+            raise UserError(f"task docstrings: {error}; install it") from error
 
     def _folder(self) -> Path:
         settings = {
@@ -128,56 +123,40 @@ class DocstringsTask(TextSource):
 
     def _build(self, folder: Path, settings: str) -> None:
         mask = alias_pattern([alias for lib in self.libraries for alias in lib.aliases])
-        with _no_garbage_collection():
+        gc.disable()  # it finds no cycles in syntax trees, and doubles the time
+        try:
             by_library = {
-                lib.package: list(dict.fromkeys(_paragraphs(_package_folder(lib.package), mask)))
+                lib.package: list(dict.fromkeys(_paragraphs(lib.package, mask)))
                 for lib in self.libraries
             }
+        finally:
+            gc.enable()
         libraries_of = Counter(text for texts in by_library.values() for text in texts)
-        sizes = {
-            "train": self.train_per_class,
-            "dev": self.dev_per_class,
-            "test": self.test_per_class,
-        }
-        labelled: dict[str, list[dict[str, str]]] = {split: [] for split in sizes}
+        sizes = (self.train_per_class, self.dev_per_class, self.test_per_class)
+        labelled: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
         unlabelled: list[str] = []
         for package, texts in by_library.items():
             own = [text for text in texts if libraries_of[text] == 1]
-            if len(own) <= sum(sizes.values()):
+            if len(own) <= sum(sizes):
                 raise UserError(
-                    f"task docstrings: {package} has {len(own)} paragraphs, "
-                    f"fewer than the {sum(sizes.values()) + 1} asked for; lower task.*_per_class"
+                    f"task docstrings: {package} has only {len(own)} paragraphs; lower "
+                    "task.*_per_class"
                 )
             order = generator_for(self.split_seed, "docstrings", package).permutation(len(own))
-            start = 0
-            for split, size in sizes.items():
-                chosen = order[start : start + size]
-                labelled[split] += [{"text": own[i], "label": package} for i in chosen]
-                start += size
-            unlabelled += [own[i] for i in order[start:]]
+            rest = iter(order)
+            for lines, size in zip(labelled.values(), sizes, strict=True):
+                examples = [{"text": own[next(rest)], "label": package} for _ in range(size)]
+                lines += [json.dumps(example) for example in examples]
+            unlabelled += [own[i] for i in rest]
         order = generator_for(self.split_seed, "docstrings", "domain").permutation(len(unlabelled))
-
         scratch = Path(tempfile.mkdtemp(dir=folder.parent))
-        for split, examples in labelled.items():
-            lines = "".join(json.dumps(example) + "\n" for example in examples)
-            (scratch / f"{split}.jsonl").write_text(lines, encoding="utf-8")
+        for split, lines in labelled.items():
+            (scratch / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
         domain = "".join(unlabelled[i] + "\n" for i in order)
         (scratch / "domain.txt").write_text(domain, encoding="utf-8")
         (scratch / "settings.json").write_text(settings, encoding="utf-8")
         scratch.chmod(0o755)  # the cache may be shared; temporary folders are private
         scratch.replace(folder)
-
-
-@contextlib.contextmanager
-def _no_garbage_collection() -> Iterator[None]:
-    """Pause garbage collection: it finds no cycles in syntax trees and doubles the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
@@ -192,17 +171,14 @@ def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
     return re.compile("|".join(alternatives) or nothing, flags=re.IGNORECASE)
 
 
-def _package_folder(package: str) -> Path:
+def _paragraphs(package: str, mask: re.Pattern[str]) -> Iterator[str]:
+    """Yield the masked prose paragraphs of all docstrings of `package`, ordered by path."""
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
         raise UserError(f"task docstrings: the package {package} is not installed")
-    return Path(next(iter(spec.submodule_search_locations)))
-
-
-def _paragraphs(package: Path, mask: re.Pattern[str]) -> Iterator[str]:
-    """Yield the masked prose paragraphs of all docstrings below `package`, ordered by path."""
-    for path in sorted(package.rglob("*.py")):
-        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(package).parts[:-1]):
+    folder = Path(next(iter(spec.submodule_search_locations)))
+    for path in sorted(folder.rglob("*.py")):
+        if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(folder).parts[:-1]):
             for docstring in docstrings(path):
                 for paragraph in re.split(r"\n\s*\n", docstring):
                     text = " ".join(paragraph.split())

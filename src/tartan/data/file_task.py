@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from tartan.data.columns import Columns, choose_columns
-from tartan.data.stratified import HeldOut
+from tartan.data.splits import HeldOut
 from tartan.data.table.arrow import ArrowTable
-from tartan.data.table.base import Table
+from tartan.data.table.base import JoinedTables, SelectedRows, Table
 from tartan.data.table.open import open_hub, open_table
+from tartan.data.table.text import Quoting
 from tartan.data.text_task import TaskFiles, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part
@@ -21,8 +22,10 @@ from tartan.settings import Below1, Part
 log = logging.getLogger(__name__)
 
 EmptyLabel: TypeAlias = Literal["refused", "unlabelled"]
-_DEV_SPLITS = ("validation", "dev", "val")
-"""Names that data sets on the Hub give to their validation split."""
+_USUAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
+"""Names that data sets give to their splits."""
+_SPLIT = "split"
+"""Name of a column that says which split a row belongs to."""
 
 
 @dataclass(frozen=True)
@@ -30,10 +33,11 @@ class FileTask(TextSource):
     """Texts and labels in tables: CSV, TSV, JSONL, JSON, Parquet or Arrow, also with .gz or .zst.
 
     With `hub`, `train`, `dev` and `test` name its splits instead of files, and those that are not
-    named are found by their usual names.
+    named are found by their usual names. Where a single table has a column `split` that says
+    `train`, `validation` or `test` in every row, its splits are these.
 
     Attributes:
-        train: training examples.
+        train: training examples, in a file or several.
         test: test examples; None splits them off the training ones.
         dev: validation examples; None splits them off the training ones.
         test_share: share of the training examples that becomes test; labels keep their shares. 0
@@ -44,16 +48,14 @@ class FileTask(TextSource):
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
+        quoting: `none` where double quotes in CSV and TSV are ordinary characters.
         hub: a data set on the Hugging Face Hub, or a folder that `datasets` reads.
         hub_config: its configuration.
         domain: unlabelled text of the domain; None where there is none.
         cache_dir: folder for a data set from the Hub.
-
-    Raises:
-        UserError: there is a `hub_config` without `hub`.
     """
 
-    train: str | None = None
+    train: str | Sequence[str] | None = None
     test: str | None = None
     dev: str | None = None
     test_share: Below1 = 0.2
@@ -62,18 +64,11 @@ class FileTask(TextSource):
     text: str | None = None
     label: str | None = None
     text_pair: str | None = None
+    quoting: Quoting = "standard"
     hub: str | None = None
     hub_config: str | None = None
     domain: str | None = None
     cache_dir: str = "~/.cache/tartan"
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.hub_config is not None and self.hub is None:
-            raise UserError(
-                f"task.hub_config={self.hub_config} is for a data set on the Hub; give "
-                "task.hub=NAME too"
-            )
 
     def files(self) -> TaskFiles:
         """Return the tables as named; dev and test held out where they are not.
@@ -81,22 +76,35 @@ class FileTask(TextSource):
         Raises:
             UserError: no training file is named, or an ending is unknown.
         """
-        if self.hub is not None:
-            return self._hub_splits(self.hub)
-        train = self.table("train")
+        tables = self.tables_by_split()
+        train = tables.get("train")
         if train is None:
             raise UserError(
                 "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, "
                 "JSONL or Parquet), or task.hub=NAME"
             )
+        if set(tables) == {"train"} and _SPLIT in train.columns:
+            tables = self._by_column(train)
         self._warn_of_equal_files()
-        dev, test = self.table("dev"), self.table("test")
-        return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
+        return TaskFiles(
+            tables["train"],
+            tables.get("dev") or HeldOut(self.dev_share, self.split_seed, "dev"),
+            tables.get("test") or HeldOut(self.test_share, self.split_seed, "test"),
+        )
 
-    def table(self, split: str) -> Table | None:
-        """Return the table of the file that is named for a split; None where none is named."""
-        path = getattr(self, split)
-        return None if path is None else open_table(Path(path))
+    def tables_by_split(self) -> Mapping[str, Table]:
+        """Return the tables that are named, or those of the Hub's data set, by split."""
+        if self.hub is not None:
+            return self._hub_splits(self.hub)
+        if self.hub_config is not None:
+            raise UserError(f"task.hub_config={self.hub_config} is for task.hub=NAME")
+        files = {split: self._paths(split) for split in ("train", "dev", "test")}
+        tables = {
+            split: [open_table(path, quoting=self.quoting) for path in paths]
+            for split, paths in files.items()
+            if paths
+        }
+        return {s: own[0] if len(own) == 1 else JoinedTables(own) for s, own in tables.items()}
 
     def columns(self, train: Table) -> Columns:
         """Return the columns to read: those that are named, and the others as found.
@@ -109,22 +117,13 @@ class FileTask(TextSource):
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair, self.prefix)
-        named = Columns(self.text or "text", self.label or "label", self.text_pair)
-        said = [] if train.remark is None else [train.remark]
-        if columns != named:
-            entry, option = train.entry.upper(), self.prefix
-            said.append(
-                f"texts are read from {train.entry} {columns.text!r}, labels from "
-                f"{columns.label!r} (others: {option}text={entry} {option}label={entry})"
-            )
-        if said:
-            log.warning("task %s: %s: %s", self.name, train.source, "; ".join(said))
+        if columns != Columns(self.text or "text", self.label or "label", self.text_pair):
+            log.warning(
+                "task %s: %s: texts are read from column %r, labels from %r (others: %stext=COLUMN "
+                "%slabel=COLUMN)",
+                self.name, train.source, columns.text, columns.label, self.prefix, self.prefix,
+            )  # fmt: skip
         return columns
-
-    @property
-    def label_options(self) -> dict[str, Any]:
-        option = f"{self.prefix}empty_label"
-        return {"empty_labels": self.empty_label == "unlabelled", "option": option}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the user's file or folder of domain text, the same for any size.
@@ -134,56 +133,63 @@ class FileTask(TextSource):
         """
         if self.domain is None:
             raise UserError(
-                f"task {self.name} has no domain text; "
-                "give it: task.domain=FILE, or use auxiliary=tapt"
+                f"task {self.name} has no domain text; give it: task.domain=FILE, or use "
+                "auxiliary=tapt"
             )
         return Path(self.domain)
 
     def own_files(self) -> list[Path]:
         """Return the labelled files that the options name; none for a data set on the Hub."""
-        named = [] if self.hub is not None else [self.train, self.dev, self.test]
-        return [Path(path).expanduser() for path in named if path is not None]
+        if self.hub is not None:
+            return []
+        return [path for split in ("train", "dev", "test") for path in self._paths(split)]
+
+    def _paths(self, split: str) -> list[Path]:
+        named = getattr(self, split) or []
+        return [Path(p).expanduser() for p in ([named] if isinstance(named, str) else named)]
+
+    def _by_column(self, train: Table) -> Mapping[str, Table]:
+        """Return the splits that a table's column `split` names; the whole table if it does not."""
+        known = {name: split for split, names in _USUAL.items() for name in names}
+        counts: dict[str, list[str]] = {}
+        for value in {row.values.get(_SPLIT) for row in train.rows()}:
+            if str(value).strip().lower() not in known:
+                return {"train": train}
+            counts.setdefault(known[str(value).strip().lower()], []).append(str(value))
+        if "train" not in counts:
+            return {"train": train}
+        log.warning(
+            "task %s: %s: the column %r says which rows are %s",
+            self.name, train.source, _SPLIT, ", ".join(sorted(counts)),
+        )  # fmt: skip
+        return {s: SelectedRows(train, _SPLIT, sorted(values)) for s, values in counts.items()}
 
     def _warn_of_equal_files(self) -> None:
         """Warn where two splits are the same file, as in a first trial of a program."""
-        named = {name: getattr(self, name) for name in ("train", "dev", "test")}
-        paths = {name: Path(path).expanduser().resolve() for name, path in named.items() if path}
+        paths = {s: {p.resolve() for p in self._paths(s)} for s in ("train", "dev", "test")}
         for one, other in combinations(paths, 2):
-            if paths[one] == paths[other]:
+            if self.hub is None and paths[one] & paths[other]:
                 log.warning(
                     "task %s: %s%s and %s%s name the same file, so that scores say nothing about "
                     "other texts; without %s%s, a part of the rows is held out",
                     self.name, self.prefix, one, self.prefix, other, self.prefix, other,
                 )  # fmt: skip
 
-    def _held_out(self, split: str) -> HeldOut:
-        share = self.dev_share if split == "dev" else self.test_share
-        return HeldOut(share, self.split_seed, split)
-
-    def _hub_splits(self, name: str) -> TaskFiles:
+    def _hub_splits(self, name: str) -> Mapping[str, ArrowTable]:
+        """Return the splits of a data set on the Hub that are named, or have a usual name."""
         splits = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
-        train = self._hub_split(splits, "train", ("train",))
-        if train is None:
-            raise UserError(
-                f"task.hub={name} has no split 'train'; name one: task.train=SPLIT (there are "
-                f"{', '.join(splits)})"
-            )
-        dev = self._hub_split(splits, "dev", _DEV_SPLITS)
-        test = self._hub_split(splits, "test", ("test",))
-        return TaskFiles(train, dev or self._held_out("dev"), test or self._held_out("test"))
-
-    def _hub_split(
-        self, splits: Mapping[str, ArrowTable], option: str, usual: tuple[str, ...]
-    ) -> Table | None:
-        named = getattr(self, option)
-        if named is not None and named not in splits:
-            raise UserError(
-                f"task.{option}={named}: task.hub={self.hub} has only the splits "
-                f"{', '.join(splits)}"
-            )
-        wanted = usual if named is None else (named,)
-        found = next((splits[split] for split in wanted if split in splits), None)
-        if found is not None and named is None and found.unlabelled:
-            log.warning("task %s: %s has no labels and is not used", self.name, found.source)
-            return None
+        found = {}
+        for split, usual in _USUAL.items():
+            named = getattr(self, split)
+            wanted = usual if named is None else (named,)
+            table = next((splits[one] for one in wanted if one in splits), None)
+            if table is None and (named is not None or split == "train"):
+                raise UserError(
+                    f"task.hub={name} has no split {named or 'train'!r}; name one: task.{split}="
+                    f"SPLIT (there are {', '.join(splits)})"
+                )
+            if table is not None and named is None and table.unlabelled:
+                log.warning("task %s: %s has no labels and is not used", self.name, table.source)
+            elif table is not None:
+                found[split] = table
         return found

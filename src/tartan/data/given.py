@@ -10,7 +10,6 @@ from typing import Any, Final, TypeAlias
 
 import datasets
 import pandas as pd
-from torch import nn
 from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
@@ -18,8 +17,7 @@ from tartan.data.corpus import Corpus, text_column
 from tartan.data.corpus_files import texts_of
 from tartan.data.file_task import FileTask
 from tartan.data.table.arrow import content_digest, table_of_dataset
-from tartan.data.table.base import Table, check_names
-from tartan.data.table.memory import MemoryTable
+from tartan.data.table.base import JoinedTables, MemoryTable, Table, check_names
 from tartan.data.table.open import open_table
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.text_task import TextTask
@@ -38,8 +36,8 @@ OWN_TEXT: Final = "task"
 Examples: TypeAlias = (
     str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | DataLoader[Any] | Iterable[Any]
 )
-"""Labelled examples: a file, a data set, a data frame, or rows (`{"text": ..., "label": ...}`, or
-tuples)."""
+"""Labelled examples: a file or several, a data set, a data frame, or rows (`{"text": ..., "label":
+...}`, or tuples)."""
 Texts: TypeAlias = (
     str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | pd.Series | Sequence[Any]
     | TextAuxiliary
@@ -65,8 +63,8 @@ class GivenTask(FileTask):
 
     prefix = ""
 
-    def table(self, split: str) -> Table | None:
-        return self.tables.get(split)
+    def tables_by_split(self) -> Mapping[str, Table]:
+        return self.tables
 
 
 @dataclass(frozen=True)
@@ -85,61 +83,57 @@ class GivenTexts(TextAuxiliary):
         return self.corpus or super()._domain_corpus(end_task, size, cache_dir)
 
 
-def table_of(given: Examples, name: str) -> Table:
+def table_of(examples: Examples, name: str) -> Table:
     """Return labelled examples as a table.
 
     Args:
-        given: the examples.
-        name: the argument through which they were given, for messages.
+        examples: the examples.
+        name: the argument through which they were passed, for messages.
 
     Raises:
         UserError: they are in no known form.
     """
-    if isinstance(given, str | os.PathLike):
-        return open_table(Path(given))
-    if isinstance(given, DataLoader):
-        given = given.dataset
-    given = _whole(given)
-    if isinstance(given, datasets.Dataset):
-        return table_of_dataset(name, given)
-    if isinstance(given, datasets.DatasetDict | datasets.IterableDatasetDict):
-        raise UserError(
-            f"{name} is a {type(given).__name__}, of the splits {', '.join(map(str, given))}; give "
-            'each split by itself: TartanData(data["train"], data["validation"], ...)'
-        )
-    if isinstance(given, Mapping):
-        raise UserError(
-            f"{name} is one mapping of columns; give datasets.Dataset.from_dict(...) or "
-            "pandas.DataFrame(...)"
-        )
-    if isinstance(given, pd.DataFrame):
-        given = _rows_of_frame(given, name)
-    if isinstance(given, Iterable):
-        return MemoryTable(given, name)
-    if hasattr(given, "__getitem__"):  # a torch data set may have only this and a length
-        return MemoryTable((given[index] for index in range(len(given))), name)
-    raise UserError(f"{name} must be a path, a list of rows or a data set, got {type(given)}")
+    if isinstance(examples, str | os.PathLike):
+        return open_table(Path(examples))
+    if isinstance(examples, DataLoader):
+        examples = examples.dataset
+    examples = _whole(examples)
+    if isinstance(examples, datasets.Dataset):
+        return table_of_dataset(name, examples)
+    if isinstance(examples, pd.DataFrame):
+        return MemoryTable(_rows_of_frame(examples, name), name)
+    if isinstance(examples, Mapping) or not hasattr(examples, "__getitem__"):
+        if isinstance(examples, Mapping) or not isinstance(examples, Iterable):
+            raise UserError(
+                f"{name} must be a path, a list of rows or a data set, got "
+                f"{type(examples).__name__}"
+            )
+        return MemoryTable(examples, name)
+    rows = [examples[index] for index in range(len(examples))]  # a torch data set has no iterator
+    if rows and all(isinstance(row, str | os.PathLike) for row in rows):
+        return JoinedTables([open_table(Path(row)) for row in rows])
+    return MemoryTable(rows, name)
 
 
-def _whole(given: Any) -> Any:
+def _whole(examples: Any) -> Any:
     """Return parts, joined parts or a stream of data sets as one, which knows the labels' names."""
-    if isinstance(given, Subset):
-        whole = _whole(given.dataset)
-        return whole.select(given.indices) if isinstance(whole, datasets.Dataset) else given
-    if isinstance(given, ConcatDataset):
-        parts = [_whole(part) for part in given.datasets]
+    if isinstance(examples, Subset):
+        whole = _whole(examples.dataset)
+        return whole.select(examples.indices) if isinstance(whole, datasets.Dataset) else examples
+    if isinstance(examples, ConcatDataset):
+        parts = [_whole(part) for part in examples.datasets]
         if all(isinstance(part, datasets.Dataset) for part in parts):
             return datasets.concatenate_datasets(parts)
-    if isinstance(given, datasets.IterableDataset):
-        return datasets.Dataset.from_list(list(given), features=given.features)
-    return given
+    if isinstance(examples, datasets.IterableDataset):
+        return datasets.Dataset.from_list(list(examples), features=examples.features)
+    return examples
 
 
-def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """Return an auxiliary task: of masked language modelling, unless one is given whole.
+def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
+    """Return an auxiliary task: of masked language modelling, unless one is passed whole.
 
     Args:
-        given: the text; an objective and the text; or the task itself, to which `column` does not
+        texts: the text; an objective and the text; or the task itself, to which `column` does not
             apply, and `size` only where it has none.
         name: the task's name, for messages.
         column: the column that holds the text, where there are several.
@@ -148,111 +142,84 @@ def auxiliary_of(given: Texts, name: str, column: str | None, size: Size) -> Tex
     Raises:
         UserError: the text is in no known form.
     """
-    if isinstance(given, TextAuxiliary):
-        unnamed = given.text != OWN_TEXT and given.path is None and given.hub is None
-        if unnamed and not isinstance(given, GivenTexts):
-            raise UserError(
-                f"auxiliary {name}: TextAuxiliary names no text; give it path=... (a file, folder "
-                'or glob) or hub=..., or text="task" for the labelled texts'
-            )
-        return given
+    if isinstance(texts, TextAuxiliary):
+        named = texts.path or texts.hub or texts.text == OWN_TEXT or isinstance(texts, GivenTexts)
+        if not named:  # it would be left out
+            raise UserError(f"auxiliary {name}: TextAuxiliary names no text; give it path=...")
+        return texts
     objective: Any = MaskedLM()
-    if isinstance(given, tuple) and len(given) == 2 and hasattr(given[0], "collate"):
-        objective, given = given
-    if isinstance(given, str) and given == OWN_TEXT:
+    if isinstance(texts, tuple) and len(texts) == 2 and hasattr(texts[0], "collate"):
+        objective, texts = texts
+    if isinstance(texts, str) and texts == OWN_TEXT:
         return TextAuxiliary(objective=objective, text=OWN_TEXT)
     column = column or "text"
     settings: dict[str, Any] = {"objective": objective, "column": column, "size": size}
-    if isinstance(given, str | os.PathLike):
-        return TextAuxiliary(**settings, path=str(given))
-    return GivenTexts(**settings, corpus=_corpus_of(given, name, column))
+    if isinstance(texts, str | os.PathLike):
+        return TextAuxiliary(**settings, path=str(texts))
+    return GivenTexts(**settings, corpus=_corpus_of(texts, name, column))
 
 
-def _corpus_of(given: Any, name: str, column: str) -> Corpus:
+def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
     """Return texts in memory as a corpus, a missing one as a blank text.
 
     Raises:
         UserError: they are in no known form, or one is not a text.
     """
-    if not isinstance(given, datasets.Dataset):
-        table = MemoryTable(_rows_of(given, name, column), name)
+    if not isinstance(texts, datasets.Dataset):
+        table = MemoryTable(_rows_of(texts, name, column), name)
         kind = datasets.Features({column: datasets.Value("string")})
-        given = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
-    if len(given) == 0:
+        texts = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
+    if len(texts) == 0:
         raise UserError(f"auxiliary {name} holds no texts")
-    texts = text_column(given, column, name)
+    texts = text_column(texts, column, name)
     return Corpus(name, texts, content_digest(texts))
 
 
-def _rows_of(given: Any, name: str, column: str) -> list[Any]:
+def _rows_of(texts: Any, name: str, column: str) -> list[Any]:
     """Return a data frame, a column of one, or a list of texts or rows as rows."""
-    if isinstance(given, pd.DataFrame):
-        return _rows_of_frame(given, f"auxiliary {name}")
-    items = given.to_list() if isinstance(given, pd.Series) else given
+    if isinstance(texts, pd.DataFrame):
+        return _rows_of_frame(texts, f"auxiliary {name}")
+    items = texts.to_list() if isinstance(texts, pd.Series) else texts
     if not isinstance(items, Sequence) or isinstance(items, bytes):
         raise UserError(
             f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, "
-            "for masked language modelling, or (objective, texts) for another objective; got "
-            f"{type(given).__name__}"
+            f"or (objective, texts); got {type(texts).__name__}"
         )
-    if _are_files(items):
+    # not Path.exists(), which raises an error for a long text
+    if items and all(isinstance(one, str) and os.path.exists(one) for one in items):  # noqa: PTH110
         raise UserError(
             f'auxiliary {name} is a list of files; give a folder or a pattern ("texts/*.txt")'
         )
     return [item if isinstance(item, Mapping) else {column: item} for item in items]
 
 
-def _rows_of_frame(given: pd.DataFrame, name: str) -> list[Any]:
-    check_names(name, map(str, given.columns))
-    return list(given.to_dict("records"))
+def _rows_of_frame(frame: pd.DataFrame, name: str) -> list[Any]:
+    check_names(name, map(str, frame.columns))
+    return list(frame.to_dict("records"))
 
 
-def _are_files(items: Sequence[Any]) -> bool:
-    """Return whether one of the items is a path, or all are the names of files that exist."""
-    if any(isinstance(item, os.PathLike) for item in items):
-        return True
-    # not Path.exists(), which raises an error for a long text
-    named = (isinstance(item, str) and os.path.exists(item) for item in items)  # noqa: PTH110
-    return len(items) > 0 and all(named)
-
-
-def encoder_of(given: AnyEncoder) -> Encoder:
-    """Load an encoder, in whichever form it is given.
+def encoder_of(encoder: AnyEncoder) -> Encoder:
+    """Load an encoder, in whichever form it is passed.
 
     Raises:
         UserError: the encoder cannot be found, is in no known form, or its body cannot be trained.
     """
-    if given == "minilm":
-        return load_encoder(PackagedEncoder())
-    if given == "tiny":
-        return load_encoder(TinyEncoder())
-    if isinstance(given, str | os.PathLike):
-        return load_encoder(PretrainedEncoder(str(given)))
-    if isinstance(given, PreTrainedModel):
-        raise UserError(
-            f"encoder is a {type(given).__name__} alone; give its tokenizer too: "
-            "encoder=(model, tokenizer)"
-        )
-    if isinstance(given, nn.Module) and not hasattr(given, "body"):
-        raise UserError(_no_model(given))
-    if not isinstance(given, tuple) and hasattr(given, "load"):
-        return load_encoder(given)
-    if isinstance(given, tuple) and len(given) != 2:
-        raise UserError(f"encoder is a tuple of {len(given)}; give encoder=(model, tokenizer)")
-    encoder = _of_model(*given) if isinstance(given, tuple) else given
+    if isinstance(encoder, str | os.PathLike):
+        sources = {"minilm": PackagedEncoder(), "tiny": TinyEncoder()}
+        return load_encoder(sources.get(str(encoder)) or PretrainedEncoder(str(encoder)))
+    if isinstance(encoder, tuple):
+        model, tokenizer = encoder
+        encoder = _of_model(model, tokenizer)
+    elif hasattr(encoder, "load"):
+        return load_encoder(encoder)
+    elif not hasattr(encoder, "body"):
+        raise UserError(f"encoder must be (model, tokenizer), got {type(encoder).__name__}")
     if isinstance(encoder, TextEncoder):
         check_body(encoder)
     return encoder
 
 
 def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> TextEncoder:
-    if not isinstance(model, PreTrainedModel):
-        raise UserError(_no_model(model))
-    if not isinstance(tokenizer, PreTrainedTokenizerBase):
-        raise UserError(
-            f"encoder=(model, tokenizer): the second is a {type(tokenizer).__name__}; give the "
-            "tokenizer itself, as Transformers' AutoTokenizer loads it"
-        )
     name = str(getattr(model.config, "name_or_path", "") or type(model).__name__)
     body, head = model.base_model, None
     if type(model).__name__.endswith(("ForMaskedLM", "ForPreTraining")):
@@ -260,11 +227,3 @@ def _of_model(model: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> Tex
     if tokenizer.pad_token_id is None:
         raise UserError(f"encoder {name}: its tokenizer has no padding token; set pad_token")
     return TextEncoder(name, body.train(), tokenizer, head)
-
-
-def _no_model(given: object) -> str:
-    return (
-        f"encoder must be (model, tokenizer) of Transformers, got {type(given).__name__}; a body "
-        "of your own is an Encoder (CONTRIBUTING.md), or trained in a loop of your own "
-        "(docs/lightning.md)"
-    )

@@ -50,83 +50,57 @@ def read_labelled(
         option: the option that allows this, for messages; empty where there is none.
 
     Raises:
-        UserError: there are no rows, a column does not exist, or a value is missing or of the wrong
-            type; the message names file, line and column.
+        UserError: there are no rows, or a value is missing or of the wrong type; the message names
+            file, line and column.
     """
-    if table.entry == "column":
-        _check_columns(table, columns)
     examples = []
     kind: type | None = None
-    rows = table.rows()
-    for row in rows:
-        if _is_blank(row):
-            continue
-        text = text_of(table, row, columns.text)
-        pair = None if columns.pair is None else text_of(table, row, columns.pair)
-        if _is_empty(row, columns.label):
+    for row in table.rows():
+        if row.record and not any(map(str.strip, row.record)):
+            continue  # separators alone, as spreadsheets leave them at the end
+        text = text_of(row, columns.text)
+        pair = None if columns.pair is None else text_of(row, columns.pair)
+        label = _label_of(row, columns.label, kind)
+        if label is None:
             if not empty_labels:
-                raise _unlabelled(table, row, columns.label, rows, option)
+                advice = f"; {option}=unlabelled takes its text as unlabelled" if option else ""
+                raise UserError(f"{_place(row, columns.label)} is empty or missing{advice}")
             examples.append(Example(text, "", pair, row.number))
             continue
-        label = _as_class(table, row, columns.label, kind)
-        if type(label) not in (_KINDS if kind is None else (kind,)):
-            expected = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
-            raise _wrong(table, row, columns.label, expected, label)
         kind = type(label)
         name = str(label).lower() if kind is bool else str(label)
-        _check_characters(name, table, row, columns.label)
+        _check_characters(name, row, columns.label)
         examples.append(Example(text, name, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
     return examples
 
 
-def _as_class(table: Table, row: Row, column: str, kind: type | None) -> Any:
-    """Return a row's label; a whole number that is stored as 1.0 is one.
+def _label_of(row: Row, column: str, kind: type | None) -> Any:
+    """Return a row's label; None if it has none: an empty one, null, or NaN.
 
-    Pandas stores whole numbers so where some are missing.
+    A whole number that is stored as 1.0 is one: pandas does so where some are missing.
 
     Args:
-        table: the table.
         row: the row.
         column: the column of labels.
         kind: type of the labels before it; None for the first one.
 
     Raises:
-        UserError: it is a number that is no whole one, among numbers.
+        UserError: it is of another type than those before, or of none that labels may have.
     """
-    label = row.values[column]
-    if not isinstance(label, float) or kind not in (None, int):
-        return label
-    if not label.is_integer():
-        raise UserError(
-            f"{_place(table, row, column)} is {label:g}: the column looks like numbers, not "
-            "classes; name another: task.label=COLUMN (in a program label=COLUMN), or make classes "
-            "of the numbers"
-        )
-    return int(label)
-
-
-def _is_blank(row: Row) -> bool:
-    """Return whether a line has nothing but separators, as spreadsheets leave them at the end."""
-    return bool(row.record) and not any(map(str.strip, row.record))
-
-
-def _is_empty(row: Row, column: str) -> bool:
-    """Return whether a row has no label: none at all, an empty one, null, or NaN."""
     label = row.values.get(column)
-    is_blank = isinstance(label, str) and not label.strip()
-    return label is None or is_blank or (isinstance(label, float) and math.isnan(label))
-
-
-def _check_columns(table: Table, columns: Columns) -> None:
-    for name in (columns.text, columns.pair, columns.label):
-        if name is not None and table.columns and name not in table.columns:
-            raise UserError(
-                f"{table.source} has no column {name!r}, only "
-                f"{', '.join(map(repr, table.columns))}; all files of a task must name their "
-                "columns alike"
-            )
+    if label is None or (isinstance(label, str) and not label.strip()):
+        return None
+    if isinstance(label, float):
+        if math.isnan(label):
+            return None
+        if label.is_integer() and kind in (None, int):
+            return int(label)
+    if type(label) not in (_KINDS if kind is None else (kind,)):
+        allowed = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
+        raise UserError(f"{_place(row, column)} must be {allowed}, not {label!r:.40}")
+    return label
 
 
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
@@ -143,53 +117,29 @@ def number_of(label: str) -> Decimal | None:
     return Decimal(label) if _NUMBER.fullmatch(label) else None
 
 
-def text_of(table: Table, row: Row, column: str) -> str:
+def text_of(row: Row, column: str) -> str:
     """Return the text in a column of a row, which may be blank.
 
     Raises:
         UserError: it is missing or not a string; the message names file, line and column.
     """
     text = row.values.get(column)
-    if table.entry == "field" and column not in row.values:
-        raise UserError(f"{_place(table, row, column)} is missing")
-    if text is None and table.entry == "column":
-        raise UserError(f"{_place(table, row, column)} is empty; fill it in, or remove the row")
     if not isinstance(text, str):
-        raise _wrong(table, row, column, _KINDS[str], text)
-    _check_characters(text, table, row, column)
+        missing = text is None or (isinstance(text, float) and math.isnan(text))
+        found = "missing" if missing else f"no text but {type(text).__name__}"
+        raise UserError(f"{_place(row, column)} is {found}")
+    _check_characters(text, row, column)
     return text
 
 
-def _unlabelled(
-    table: Table, row: Row, column: str, later: Iterable[Row], option: str
-) -> UserError:
-    """Return the error of a row without a label, which counts those after it."""
-    others = sum(_is_empty(one, column) for one in later if not _is_blank(one))
-    more = f", as in {others:,} more row{'s' if others > 1 else ''}" if others else ""
-    state = "empty" if column in row.values else "missing"
-    advice = f" ({option}=unlabelled takes the texts of such rows as unlabelled text)"
-    return UserError(
-        f"{_place(table, row, column)} is {state}{more}; fill it in, or remove the row"
-        f"{advice if option else ''}"
-    )
+def _place(row: Row, column: str) -> str:
+    return f"{row.place}: the column {column!r}"
 
 
-def _wrong(table: Table, row: Row, column: str, expected: str, value: object) -> UserError:
-    # a data frame has NaN there; arrays compare element by element
-    missing = value is None or (not hasattr(value, "shape") and value != value)
-    found = "null" if missing else type(value).__name__
-    return UserError(f"{_place(table, row, column)} must be {expected}, not {found}")
-
-
-def _place(table: Table, row: Row, column: str) -> str:
-    return f"{table.where(row.number)}: the {table.entry} {column!r}"
-
-
-def _check_characters(text: str, table: Table, row: Row, column: str) -> None:
+def _check_characters(text: str, row: Row, column: str) -> None:
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
         raise UserError(
-            f"{_place(table, row, column)} holds half of a surrogate pair (\\ud800 to "
-            "\\udfff), which is not text; write the whole character"
+            f"{_place(row, column)} holds half of a surrogate pair (\\ud800 to \\udfff)"
         ) from error

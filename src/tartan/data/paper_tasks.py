@@ -60,11 +60,8 @@ class PaperTask(TextSource):
         Raises:
             UserError: a file is missing, cannot be fetched, or differs from its checksum.
         """
-        paths = {}
-        for split in ("train", "dev", "test"):
-            file = f"{split}.jsonl"
-            paths[split] = self._obtain(file, file, self.sha256[file])
-        return TaskFiles(**paths)
+        names = [f"{split}.jsonl" for split in ("train", "dev", "test")]
+        return TaskFiles(*(self._obtain(name, name, self.sha256[name]) for name in names))
 
     def domain_file(self, size: float | None) -> Path:
         """Return the smallest published file that is large enough for `size`, else the largest.
@@ -96,23 +93,17 @@ class PaperTask(TextSource):
     def _obtain(self, local: str, public: str, sha256: str | None) -> Path:
         if self.data_dir is not None:
             path = self._local(local)
-            if not path.is_file():
-                raise UserError(
-                    f"{path} does not exist; data_dir must hold a folder {self.name}/ "
-                    "(leave data_dir out to download it)"
-                )
         else:
             path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
         if sha256 is None:
             log.warning("no checksum is known for %s; it has SHA-256 %s", path, sha256_of(path))
-        elif self.data_dir is not None:
-            check_sha256(path, sha256, "replace it")
-        else:
-            try:
-                check_sha256(path, sha256, "run the same command to fetch it again")
-            except UserError:
+            return path
+        try:
+            check_sha256(path, sha256)
+        except UserError:
+            if self.data_dir is None:
                 path.unlink(missing_ok=True)  # or the next command would find it
-                raise
+            raise
         return path
 
 

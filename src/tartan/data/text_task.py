@@ -14,20 +14,24 @@ from typing import Any, Literal, TypeAlias
 
 import datasets
 
-from tartan.data.clean_split import clean_split, same_texts
 from tartan.data.columns import Columns
 from tartan.data.end_task import EndTaskOfSource, Splits
 from tartan.data.labelled import Example, in_order, read_labelled
-from tartan.data.remarks import warn_of_texts, warn_of_truncation
-from tartan.data.stratified import Assignment, HeldOut, choose_labelled, stratified_splits
+from tartan.data.remarks import warn_of_texts
+from tartan.data.splits import (
+    Assignment,
+    HeldOut,
+    choose_labelled,
+    clean_split,
+    same_texts,
+    stratified_splits,
+)
 from tartan.data.table.base import Table
-from tartan.data.table.formats import Format
-from tartan.data.table.open import open_lines
+from tartan.data.table.open import Format, open_text
 from tartan.data.tokenise import check_length, tokenise, truncation_of
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
-from tartan.files import check_is_file
 from tartan.settings import Checked, Count, Length, Natural
 
 log = logging.getLogger(__name__)
@@ -35,6 +39,8 @@ log = logging.getLogger(__name__)
 SplitKind: TypeAlias = Literal["published", "clean"]
 _PAIR = "text_pair"
 """The column of the second texts of pairs, where nothing says which it is."""
+_Examples: TypeAlias = dict[str, list[Example]]
+"""The examples of each split."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +80,8 @@ class TextSource(Checked, ABC):
 
     prefix = "task."
     """Beginning of the options' names, for messages; a program's arguments have none."""
+    empty_label = "refused"
+    """`unlabelled` if training rows without a label are unlabelled texts of the task."""
 
     @abstractmethod
     def files(self) -> TaskFiles:
@@ -86,11 +94,6 @@ class TextSource(Checked, ABC):
             UserError: the training table lacks a column.
         """
         return Columns()
-
-    @property
-    def label_options(self) -> dict[str, Any]:
-        """What `read_labelled` is told about training rows without a label: its arguments."""
-        return {}
 
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
@@ -105,70 +108,39 @@ class TextSource(Checked, ABC):
 
         Raises:
             UserError: a file is missing or malformed (the message names the line), dev or test has
-                a label that train lacks, a label is too rare for dev to be split off, or `files`
-                returns something else.
+                a label that train lacks, or a label is too rare for dev to be split off.
         """
-        files, kind = self.files(), type(self).__name__
-        if not isinstance(files, TaskFiles):
-            raise UserError(f"{kind}.files() returned {files!r}; it has to return TaskFiles(...)")
-        given = {"train": files.train, "dev": files.dev, "test": files.test}
+        files = self.files()
+        named = {"train": files.train, "dev": files.dev, "test": files.test}
         held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
-        tables = {
-            split: _table(table, f"{kind}.files(): {split}")
-            for split, table in given.items()
-            if split == "train" or not isinstance(table, HeldOut)
-        }
+        tables = {split: _table(t) for split, t in named.items() if not isinstance(t, HeldOut)}
         train = tables["train"]
         columns = self.columns(train)
         if columns.pair is None and _PAIR in {*train.columns} - {columns.text, columns.label}:
             log.warning(
-                "task %s: %s has a %s %r that is not read, so texts are not pairs; "
-                "%stext_pair=%s makes them pairs (in a class of your own columns())",
-                self.name, train.source, train.entry, _PAIR, self.prefix, _PAIR,
+                "task %s: %s has a column %r that is not read; %stext_pair=%s makes pairs of texts",
+                self.name, train.source, _PAIR, self.prefix, _PAIR,
             )  # fmt: skip
-        options = {"train": self.label_options}
-        read = {s: read_labelled(own, columns, **options.get(s, {})) for s, own in tables.items()}
-        unlabelled, read["train"] = _without_labels(self.name, train.source, read["train"])
-        names = [example.label for example in read["train"]]
-        splits = stratified_splits(names, held, train.source, self.prefix)
-        assigned = list(zip(splits, read["train"], strict=True))
-        for split in ("train", *(part.split for part in held)):
-            read[split] = [example for own, example in assigned if own == split]
-        read = {split: read[split] for split in given}
-        of_one_table = len(tables) == 1
-        if self.split != "published":
-            if held and not of_one_table:
-                raise UserError(
-                    f"{self.prefix}split=clean splits one table, or those of train, dev and test; "
-                    f"name files for both dev and test ({self.prefix}dev=FILE "
-                    f"{self.prefix}test=FILE), or for neither"
-                )
-            read = _split_anew(self, read)
-            assigned = [(split, one) for split, own in read.items() for one in own]
-            assigned.sort(key=lambda pair: pair[1].number)
+        read, unlabelled = self._read(tables, columns)
+        read, assigned = self._assigned(read, held, train.source)
         labels = in_order(example.label for example in read["train"])
         if len(labels) < 2:
-            raise UserError(
-                f"{train.source}: training needs at least two labels, found {list(labels)}"
-            )
+            raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
         trained_on = {example.content for example in (*read["train"], *unlabelled)}
         if self.labelled is not None:
             names = [example.label for example in read["train"]]
             kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
-            unlabelled += [
-                one for one, is_kept in zip(read["train"], kept, strict=True) if not is_kept
-            ]
+            unlabelled += compress(read["train"], [not one for one in kept])
             read["train"] = list(compress(read["train"], kept))
         for split, examples in read.items():
-            unknown = sorted({example.label for example in examples} - set(labels))
-            if unknown:
+            if unknown := {example.label for example in examples} - set(labels):
                 raise UserError(
-                    f"{tables.get(split, train).source}: labels {unknown} do not occur in "
-                    f"{train.source}; add examples of them there, or remove their rows here"
+                    f"{tables.get(split, train).source}: labels {sorted(unknown)} do not occur in "
+                    f"{train.source}"
                 )
         contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
         warn_of_texts(self.name, contents, {one.content for one in unlabelled})
-        numbered = of_one_table or self.split == "published"
+        numbered = len(tables) == 1 or self.split == "published"
         parts = [part for part in held if part.share]
         return TextTask(
             source=self,
@@ -179,6 +151,54 @@ class TextSource(Checked, ABC):
             assignment=Assignment(train.source, train.unit, parts, assigned) if parts else None,
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
+
+    def _read(
+        self, tables: Mapping[str, Table], columns: Columns
+    ) -> tuple[_Examples, list[Example]]:
+        """Return each table's examples, and the training rows without a label."""
+        read = {s: read_labelled(table, columns) for s, table in tables.items() if s != "train"}
+        allowed, option = self.empty_label == "unlabelled", f"{self.prefix}empty_label"
+        rows = read_labelled(tables["train"], columns, empty_labels=allowed, option=option)
+        unlabelled = [example for example in rows if not example.label]
+        read["train"] = [example for example in rows if example.label]
+        if not read["train"]:
+            raise UserError(f"{tables['train'].source} holds no labelled examples")
+        if unlabelled:
+            log.warning(
+                "task %s: %s of %s rows have no label; their texts are unlabelled text of the task",
+                self.name, f"{len(unlabelled):,}", f"{len(rows):,}",
+            )  # fmt: skip
+        return read, unlabelled
+
+    def _assigned(
+        self, read: _Examples, held: Sequence[HeldOut], source: str
+    ) -> tuple[_Examples, list[tuple[str, Example]]]:
+        """Return the examples of train, dev and test, and the split of each row of train's table.
+
+        Raises:
+            UserError: there are no such splits.
+        """
+        names = [example.label for example in read["train"]]
+        splits = stratified_splits(names, held, source, self.prefix)
+        assigned = list(zip(splits, read["train"], strict=True))
+        for split in ("train", *(part.split for part in held)):
+            read[split] = [example for name, example in assigned if name == split]
+        read = {split: read[split] for split in ("train", "dev", "test")}
+        if self.split == "published":
+            return read, assigned
+        if len(held) == 1:
+            raise UserError(
+                f"{self.prefix}split=clean splits one table, or those of train, dev and test"
+            )
+        examples = [example for own in read.values() for example in own]
+        groups = same_texts([f"{example.text} {example.pair or ''}" for example in examples])
+        sizes = {split: len(own) for split, own in read.items()}
+        labels = [example.label for example in examples]
+        found = clean_split(groups.tolist(), labels, sizes, self.split_seed, self.name)
+        assigned = list(zip(found, examples, strict=True))
+        read = {split: [one for name, one in assigned if name == split] for split in read}
+        assigned = [(split, one) for split, own in read.items() for one in own]
+        return read, sorted(assigned, key=lambda pair: pair[1].number)
 
 
 @dataclass(frozen=True)
@@ -201,17 +221,13 @@ class LabelledTexts:
     @property
     def whole(self) -> list[str]:
         """Each example's text; of pairs, both texts as one."""
-        if self.pairs is None:
-            return list(self.texts)
-        both = zip(self.texts, self.pairs, strict=True)
-        return [f"{first}\n{second}" for first, second in both]
+        return ["\n".join(parts) for parts in self.parts]
 
     @property
     def parts(self) -> list[tuple[str, ...]]:
         """Each example's text, or both texts of a pair."""
-        if self.pairs is None:
-            return [(text,) for text in self.texts]
-        return list(zip(self.texts, self.pairs, strict=True))
+        columns = [self.texts] if self.pairs is None else [self.texts, self.pairs]
+        return list(zip(*columns, strict=True))
 
     def rows(self, *, labelled: bool = True) -> datasets.Dataset:
         """Return rows with `text` (and `text_pair`), and if `labelled`, `label` and `unseen`."""
@@ -275,10 +291,8 @@ class TextTask(EndTaskOfSource):
     @property
     def own_texts(self) -> datasets.Dataset:
         """Return all training texts, labelled or not, as rows with `text` (and `text_pair`)."""
-        own = self.train.rows(labelled=False)
-        if self.unlabelled is None:
-            return own
-        return datasets.concatenate_datasets([own, self.unlabelled.rows(labelled=False)])
+        parts = [self.train] if self.unlabelled is None else [self.train, self.unlabelled]
+        return datasets.concatenate_datasets([part.rows(labelled=False) for part in parts])
 
     def digest(self) -> str:
         """Return a checksum of all splits together."""
@@ -291,78 +305,35 @@ class TextTask(EndTaskOfSource):
             UserError: the encoder does not read text, or not inputs of this length.
         """
         text_encoder = require_text_encoder(encoder, f"task {self.name}")
-        check_length(f"{self.source.prefix}max_length", self.max_length, text_encoder)
-        # A split's label indices and unseen marks depend on train too.
-        together = self.digest()
-
-        def rows(split: str, texts: LabelledTexts) -> datasets.Dataset:
-            return tokenise(
+        option = f"{self.source.prefix}max_length"
+        check_length(option, self.max_length, text_encoder)
+        splits, cut = {}, []
+        for split, texts in {"train": self.train, "dev": self.dev, "test": self.test}.items():
+            if not len(texts):
+                continue
+            splits[split] = tokenise(
                 texts.rows(),
-                f"{split}:{together}",
+                f"{split}:{self.digest()}",  # label indices and unseen marks depend on train too
                 text_encoder.tokenizer,
                 self.max_length,
                 cache_dir,
                 keep_blank=True,
                 token_types=text_encoder.uses_token_types,
             )
-
-        given = {"train": self.train, "dev": self.dev, "test": self.test}
-        splits = {split: rows(split, texts) for split, texts in given.items() if len(texts)}
-        cuts = {split: truncation_of(tokenised) for split, tokenised in splits.items()}
-        warn_of_truncation(self.name, f"{self.source.prefix}max_length={self.max_length}", cuts)
+            counts = truncation_of(splits[split])
+            if counts.cut:
+                share = counts.lost / counts.tokens
+                where = f"{counts.cut:,} of {counts.texts:,} in {split}"
+                cut.append(f"{where}, {share:.1%} of its tokens lost")
+        if cut:
+            limit = f"{option}={self.max_length}"
+            log.warning("task %s: texts were cut at %s: %s", self.name, limit, "; ".join(cut))
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
 
 
-def _split_anew(source: TextSource, read: dict[str, list[Example]]) -> dict[str, list[Example]]:
-    """Return the examples of all splits in new splits of the same sizes that share no text.
-
-    Raises:
-        UserError: there are no such splits.
-    """
-    examples = [example for own in read.values() for example in own]
-    groups = same_texts([f"{example.text} {example.pair or ''}" for example in examples])
-    sizes = {split: len(own) for split, own in read.items()}
-    labels = [example.label for example in examples]
-    found = clean_split(groups.tolist(), labels, sizes, source.split_seed, source.name)
-    pairs = list(zip(found, examples, strict=True))
-    return {split: [example for own, example in pairs if own == split] for split in read}
-
-
-def _without_labels(
-    name: str, source: str, examples: Sequence[Example]
-) -> tuple[list[Example], list[Example]]:
-    """Return the examples without a label, and the others.
-
-    Raises:
-        UserError: all are without one.
-    """
-    without = [example for example in examples if not example.label]
-    if len(without) == len(examples):
-        raise UserError(f"{source} holds no labelled examples")
-    if without:
-        log.warning(
-            "task %s: %s: %s of %s rows have no label; their texts are unlabelled text of the task",
-            name, source, f"{len(without):,}", f"{len(examples):,}",
-        )  # fmt: skip
-    return without, [example for example in examples if example.label]
-
-
-def _table(given: object, what: str) -> Table:
-    """Return a table that a source gives, which may be a class of somebody's own.
-
-    Raises:
-        UserError: it is neither a table nor the path of a file.
-    """
-    if isinstance(given, Table):
-        return given
-    if not isinstance(given, Path):
-        raise UserError(
-            f"{what}={given!r} is a {type(given).__name__}; give a pathlib.Path (of JSONL) or a "
-            "Table (open_table of tartan.data.table.open)"
-        )
-    check_is_file(given)
-    return open_lines(given, Format("jsonl"))
+def _table(source: Table | Path) -> Table:
+    return source if isinstance(source, Table) else open_text(source, Format("jsonl"))
 
 
 def _fingerprints(

@@ -18,7 +18,13 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
-from tartan.encoders.safe_loading import load_config, load_model, load_tokenizer, without_pooler
+from tartan.encoders.safe_loading import (
+    has_tokenizer,
+    load_config,
+    load_model,
+    load_tokenizer,
+    without_pooler,
+)
 from tartan.encoders.text_encoder import (
     TextEncoder,
     check_body,
@@ -31,7 +37,6 @@ from tartan.settings import Below1, Checked, NonNegative
 
 log = logging.getLogger(__name__)
 
-_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 MINILM_SHA256: Mapping[str, str] = {
     "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
@@ -222,8 +227,7 @@ def load_folder(
     Raises:
         UserError: a part is missing or damaged, or the parts do not belong together.
     """
-    if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
-        # Transformers would return an empty tokenizer
+    if not has_tokenizer(folder):  # Transformers would return an empty one
         raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
     try:
         encoder = _load(folder, name, dropout, trust_remote_code)

@@ -44,6 +44,7 @@ _REFUSED = {
 _OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
 """Entries of many a tokenizer_config.json in whose place Transformers takes the folder's own files.
 """
+_TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 LoadingInfo = Mapping[str, Iterable[str]]
 """Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
@@ -73,6 +74,11 @@ def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedT
     if not isinstance(names, list) or names[:1] != ["input_ids"]:
         raise UserError(f"{path}: model_input_names has to be a list that begins with input_ids")
     return tokenizer
+
+
+def has_tokenizer(folder: Path) -> bool:
+    """Return whether a folder holds a tokenizer's vocabulary."""
+    return any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern))
 
 
 def load_model(

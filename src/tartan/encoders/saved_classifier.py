@@ -11,6 +11,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
+    MODEL_FOR_MASKED_LM_MAPPING,
     AutoModel,
     AutoModelForSequenceClassification,
     PreTrainedModel,
@@ -23,6 +24,7 @@ from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.safe_loading import (
     LoadingInfo,
     check_finite_weights,
+    has_tokenizer,
     load_config,
     load_model,
     load_tokenizer,
@@ -100,6 +102,8 @@ def load_classifier(path: Path) -> SavedClassifier:
         UserError: there is no classifier, or it cannot be read.
     """
     folder = classifier_folder(path)
+    if not has_tokenizer(folder):  # Transformers would return an empty one
+        raise UserError(f"model={path}: {folder} has no tokenizer; save it there too")
     try:
         tokenizer = load_tokenizer(folder)
         is_apart = (folder / HEAD).is_file()
@@ -112,6 +116,9 @@ def load_classifier(path: Path) -> SavedClassifier:
     if len(set(labels)) < max(2, len(labels)):
         raise UserError(f"model={path}: it needs at least two labels, each with another name")
     check_tokenizer_fits(tokenizer, body, f"model={path}")
+    if type(body.config) not in MODEL_FOR_MASKED_LM_MAPPING:
+        # decoders look for the last token before the padding, which the tokenizer adds
+        body.config.pad_token_id = tokenizer.pad_token_id
     limit = tokenizer.model_max_length
     return SavedClassifier(
         folder,

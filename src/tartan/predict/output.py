@@ -20,7 +20,6 @@ import numpy as np
 
 from tartan.errors import UserError
 from tartan.files import disk_advice, process_lock
-from tartan.settings import differing
 
 
 class UnfinishedPredictions:
@@ -56,7 +55,12 @@ class UnfinishedPredictions:
                     break
                 end += len(line)
                 chunk = json.loads(content)
-                self._check(chunk["settings"])
+                for name, now in self._settings.items():
+                    if (then := chunk["settings"].get(name)) != now:
+                        raise UserError(
+                            f"{self._path} was begun with {name}={then!s:.40}, here it is "
+                            f"{now!s:.40}; use the same, or start over with resume=false"
+                        )
                 values = np.frombuffer(bytes.fromhex(chunk["probabilities"]), np.float32)
                 self.rows += chunk["rows"]
                 yield chunk["input"], values.reshape(chunk["rows"], -1)
@@ -66,7 +70,7 @@ class UnfinishedPredictions:
         """Add a chunk: when this returns, it survives an interruption.
 
         Args:
-            digest: that of the chunk in the input (see `Table.digest`).
+            digest: that of the chunk in the input (see `Chunk.digest`).
             probabilities: probability of each label, float32 `(rows, labels)`.
         """
         chunk = {"settings": self._settings, "input": digest, "rows": len(probabilities)}
@@ -75,14 +79,6 @@ class UnfinishedPredictions:
             file.write(_checksum(line) + b" " + line + b"\n")
             file.flush()
             os.fsync(file.fileno())
-
-    def _check(self, before: Mapping[str, Any]) -> None:
-        for name in differing(before, self._settings):
-            then, now = before.get(name), self._settings.get(name)
-            raise UserError(
-                f"{self._path} was begun with {name}={then!s:.40}, here it is {now!s:.40}; "
-                "use the same, or start over with resume=false"
-            )
 
 
 def unfinished_file(target: Path) -> Path:
@@ -103,8 +99,6 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
         UserError: another process writes the file, it exists already, its folder does not exist, or
             the disk is full.
     """
-    if target.is_dir():
-        raise UserError(f"output={target} is a folder; name a file in it")
     if not target.parent.is_dir():
         raise UserError(f"output={target}: there is no folder {target.parent}")
     lock = target.with_name(f"{target.name}.lock")
@@ -112,10 +106,7 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
         try:  # inside, so that a lock that a kill has left is removed
             goes_on = resume and unfinished_file(target).exists()
             if target.exists() and not overwrite and not goes_on:
-                raise UserError(
-                    f"output={target} exists already; name another file, or replace it with "
-                    "overwrite=true"
-                )
+                raise UserError(f"output={target} exists already; replace it with overwrite=true")
             with disk_advice(target.parent):
                 yield
         finally:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
-from contextlib import nullcontext
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version
@@ -20,23 +22,31 @@ from rich.progress import Progress
 from tartan.data.columns import Columns, columns_to_predict, read_trained_columns
 from tartan.data.labelled import text_of
 from tartan.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
-from tartan.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
-from tartan.data.table.open import open_lines, open_table
+from tartan.data.table.open import (
+    COLUMNAR,
+    TABLES,
+    Format,
+    endings_of,
+    format_of,
+    open_table,
+    open_text,
+)
+from tartan.data.table.text import Quoting
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable
 from tartan.files import sha256_of, write_durably
-from tartan.predict.latest import LATEST, latest_run, newer_unfinished
 from tartan.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from tartan.predict.predictor import Predictor, device_of
 from tartan.predict.writer import Writer
+from tartan.run_folder.name import RESULT
 from tartan.settings import Checked, Count, Length
 
 STREAM = "-"
 """Name that stands for standard input or output."""
+LATEST = "latest"
+"""Value of `model` that asks for the classifier of the run that finished last."""
 _Streamed = Literal["csv", "tsv", "jsonl"]
 _STREAMED = get_args(_Streamed)
-_READ = (*TABLES, "text")
-"""Kinds of files that texts are read from."""
 _OF_MODEL = (".safetensors", ".json", ".txt", ".model")
 """Endings of the files that hold weights, configurations and vocabularies."""
 
@@ -50,6 +60,7 @@ class Settings(Checked):
     output: str
     runs_dir: str = "runs"
     format: _Streamed | None = None
+    quoting: Quoting = "standard"
     text: str | None = None
     text_pair: str | None = None
     prefix: str = ""
@@ -85,50 +96,74 @@ def predict_file(settings: Settings) -> Predicted:
         UserError: an option, the classifier, or the input is invalid.
     """
     device = device_of(settings.device)
-    source, target, model, runs = (
-        Path(path).expanduser()
-        for path in (settings.input, settings.output, settings.model, settings.runs_dir)
-    )
-    if settings.model == LATEST and not model.exists():
-        model = latest_run(runs)
-        stream = sys.stderr if settings.output == STREAM else sys.stdout
-        newer = newer_unfinished(model, runs)
-        but = "" if newer is None else f" (a newer run is unfinished: {newer})"
-        print(printable(f"model {model}{but}"), file=stream, flush=True)
-    path = None if settings.output == STREAM else target
-    if settings.format is not None and STREAM not in (settings.input, settings.output):
-        raise UserError(
-            f"format={settings.format} is for input=- and output=-; the names of files tell theirs"
-        )
-    written_as = None if path is None else _format_of_output(path)
-    if settings.input != STREAM:
-        table = open_table(source, _READ)  # before the output is looked at: it is named first
-    with exclusive_output(path, settings.resume, settings.overwrite) if path else nullcontext():
-        if path is not None and path.exists() and source.exists() and source.samefile(path):
-            raise UserError("input and output are the same file; name another output")
-        if settings.input == STREAM:
-            table = open_lines(None, _format_of_stream(settings.format, written_as))
-        if written_as is None:
-            written_as = _format_of_stream(settings.format, format_of(source, TABLES))
+    model = _model_folder(settings)
+    target = None if settings.output == STREAM else Path(settings.output).expanduser()
+    written_as = None if target is None else _format_of_output(target)
+    with ExitStack() as stack:
+        table, written_as = _open(settings, written_as, stack)
+        if target is not None:
+            if target.exists() and table.path is not None and table.path.samefile(target):
+                raise UserError("input and output are the same file; name another output")
+            stack.enter_context(exclusive_output(target, settings.resume, settings.overwrite))
         classifier = load_classifier(model)
         trained = read_trained_columns(model)
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
         recorded = _recorded(settings, classifier, columns, device)
-        unfinished = (
-            None if path is None else UnfinishedPredictions(path, recorded, settings.resume)
-        )
         predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
-        rows = _predicted_rows(table, columns, predictor, unfinished)
-        if path is None:
-            for content in writer.lines(rows):
+        if target is None:
+            unfinished = None
+            for content in writer.lines(_predicted_rows(table, columns, predictor, None)):
                 sys.stdout.buffer.write(content)
                 sys.stdout.buffer.flush()
         else:
-            write_durably(path, partial(writer.write, rows))
-            unfinished_file(path).unlink(missing_ok=True)
+            unfinished = UnfinishedPredictions(target, recorded, settings.resume)
+            rows = _predicted_rows(table, columns, predictor, unfinished)
+            write_durably(target, partial(writer.write, rows))
+            unfinished_file(target).unlink(missing_ok=True)
     counts = {label: writer.counts[label] for label in classifier.labels}
     return Predicted(counts, unfinished.rows if unfinished else 0)
+
+
+def _model_folder(settings: Settings) -> Path:
+    """Return the folder that `model` names, or of the run that finished last, which is printed."""
+    model, runs = Path(settings.model).expanduser(), Path(settings.runs_dir).expanduser()
+    if settings.model != LATEST or model.exists():
+        return model
+    results = [
+        result
+        for result in runs.rglob(RESULT)
+        if (result.parent / "classifier").is_dir()
+        and not any(name.startswith(".") for name in result.relative_to(runs).parts)
+    ]
+    if not results:
+        raise UserError(
+            f"model={LATEST}: no finished run with a classifier below {runs}; name its folder, or "
+            "the folder of runs: runs_dir=FOLDER"
+        )
+    model = max(results, key=lambda result: result.stat().st_mtime_ns).parent
+    stream = sys.stderr if settings.output == STREAM else sys.stdout
+    print(printable(f"model {model}"), file=stream, flush=True)
+    return model
+
+
+def _open(settings: Settings, written_as: Format | None, stack: ExitStack) -> tuple[Table, Format]:
+    """Open the input; standard input is copied to a temporary file, to be read twice.
+
+    Returns:
+        The table, and the output's format, which is the input's where it has no file name.
+    """
+    if settings.input != STREAM:
+        source = Path(settings.input).expanduser()
+        table = open_table(source, (*TABLES, "text"), settings.quoting)
+        stated = settings.format
+        return table, written_as or _format_of_stream(stated, format_of(source, TABLES))
+    read_as = _format_of_stream(settings.format, written_as)
+    copy = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "input"
+    with copy.open("wb") as file:
+        shutil.copyfileobj(sys.stdin.buffer, file)
+    table = open_text(copy, read_as, "standard input", settings.quoting)
+    return table, written_as or read_as
 
 
 def _format_of_output(path: Path) -> Format:
@@ -159,7 +194,7 @@ def _predicted_rows(
         task, done = bar.add_task("predicting"), 0
         chunks = table.chunks()
         for digest, probabilities in unfinished.read() if unfinished else ():
-            if (chunk := next(chunks, None)) is None or table.digest(chunk) != digest:
+            if (chunk := next(chunks, None)) is None or chunk.digest() != digest:
                 raise UserError(
                     f"{table.source} has changed since its first rows were predicted; put it back, "
                     "or start over with resume=false"
@@ -167,33 +202,22 @@ def _predicted_rows(
             yield chunk, probabilities
             done += len(chunk.rows)
         for chunk in chunks:
-            texts, pairs = [text_of(table, row, columns.text) for row in chunk.rows], None
+            texts, pairs = [text_of(row, columns.text) for row in chunk.rows], None
             if columns.pair is not None:
-                pairs = [text_of(table, row, columns.pair) for row in chunk.rows]
+                pairs = [text_of(row, columns.pair) for row in chunk.rows]
             probabilities = predictor.predict(texts, pairs)
             finite = np.isfinite(probabilities).all(axis=1)
             if not finite.all():  # the first class is no default
                 raise UserError(
                     f"row {done + int(finite.argmin()) + 1:,}: the classifier gives it no finite "
-                    "probabilities; its weights are damaged, or its training diverged. The rows "
-                    "before are kept"
+                    "probabilities; its weights are damaged, or its training diverged"
                 )
             yield chunk, probabilities
             if unfinished:  # not before it was written, which may fail at one of its rows
-                unfinished.append(table.digest(chunk), probabilities)
+                unfinished.append(chunk.digest(), probabilities)
             done += len(chunk.rows)
             read, total = table.progress()
             bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
-
-
-def _max_length(settings: Settings, classifier: SavedClassifier) -> int:
-    length = settings.max_length or classifier.max_length
-    if length is None:
-        raise UserError("the classifier does not say its longest input: max_length=TOKENS")
-    limit = classifier.max_positions
-    if limit is not None and length > limit:
-        raise UserError(f"max_length={length} is more than the {limit} tokens that it can read")
-    return length
 
 
 def _recorded(
@@ -204,11 +228,16 @@ def _recorded(
     for path in sorted(classifier.folder.iterdir()):
         if path.suffix in _OF_MODEL and path.is_file():
             digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
+    length, limit = settings.max_length or classifier.max_length, classifier.max_positions
+    if length is None:
+        raise UserError("the classifier does not say its longest input: max_length=TOKENS")
+    if limit is not None and length > limit:
+        raise UserError(f"max_length={length} is more than the {limit} tokens that it can read")
     return {
         "model": digest.hexdigest(),
         "columns": [columns.text, columns.pair],
         "batch_size": settings.batch_size,
-        "max_length": _max_length(settings, classifier),
+        "max_length": length,
         "device": str(device),
         "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
         "versions": {name: version(name) for name in ("torch", "transformers", "pyarrow")},

@@ -17,6 +17,9 @@ class Predictor:
     """A classifier that predicts in float32; batches change its results by rounding only.
 
     Args:
+        classifier: the classifier.
+        device: where it predicts.
+        batch_size: number of texts that go through it at once.
         max_length: longest input in tokens; longer texts are cut as in training.
     """
 
@@ -38,7 +41,11 @@ class Predictor:
         found = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
         for start in range(0, len(order), self._batch_size):
             members = order[start : start + self._batch_size]
-            found[members] = self._batch({k: [v[i] for i in members] for k, v in encoded.items()})
+            batch = {name: [values[i] for i in members] for name, values in encoded.items()}
+            padded = self._classifier.tokenizer.pad(batch, return_tensors="pt")
+            inputs = {name: value.to(self._device) for name, value in padded.items()}
+            logits = self._classifier.logits(inputs)
+            found[members] = torch.softmax(logits.float(), dim=1).cpu().numpy()
         return found
 
     def _tokenised(
@@ -49,38 +56,24 @@ class Predictor:
         inputs = [texts] if pairs is None else [texts, pairs]
         types = "token_type_ids" in tokenizer.model_input_names
         encoded: dict[str, list[list[int]]] = defaultdict(list)
-        for portion in portions([sum(map(len, own)) for own in zip(*inputs, strict=True)]):
-            chosen = [list(own[portion]) for own in inputs]
+        for portion in portions([sum(map(len, both)) for both in zip(*inputs, strict=True)]):
+            chosen = [list(column[portion]) for column in inputs]
             for name, values in encode_texts(chosen, tokenizer, self._max_length, types).items():
                 encoded[name] += values
         return encoded
-
-    def _batch(self, encoded: dict[str, list[list[int]]]) -> np.ndarray:
-        padded = self._classifier.tokenizer.pad(encoded, return_tensors="pt")
-        inputs = {name: value.to(self._device) for name, value in padded.items()}
-        try:
-            logits = self._classifier.logits(inputs)
-        except torch.OutOfMemoryError as error:
-            raise UserError(
-                f"out of memory in a batch of {self._batch_size}; use a smaller batch_size"
-            ) from error
-        probabilities: np.ndarray = torch.softmax(logits.float(), dim=1).cpu().numpy()
-        return probabilities
 
 
 def device_of(name: str) -> torch.device:
     """Return the device of this name; `auto` is the GPU if there is one, else the CPU.
 
-    Args:
-        name: `auto`, `cpu` or `cuda` (or `cuda:1`, ...).
-
     Raises:
         UserError: there is no such device.
     """
-    gpus = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
-    there = ["cpu", *(["cuda", *gpus] if gpus else [])]
     if name == "auto":
-        return torch.device("cuda" if gpus else "cpu")
-    if name not in there:
-        raise UserError(f"device={name}: must be one of auto, {', '.join(there)} here")
-    return torch.device(name)
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts it
+        raise UserError(f"device={name} is none of auto, cpu, cuda, cuda:1, ... here") from error
+    return device

@@ -10,7 +10,6 @@ import csv
 import json
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, TypeAlias
@@ -19,14 +18,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tartan.data.table.base import Chunk, Row, Table, until_full
-from tartan.data.table.delimited import DelimitedTable
-from tartan.data.table.formats import COLUMNAR, Format
-from tartan.data.table.json_rows import JsonTable
+from tartan.data.table.base import Chunk, Table, until_full
+from tartan.data.table.open import COLUMNAR, Format
+from tartan.data.table.text import DelimitedTable, JsonTable
 from tartan.errors import UserError, first_line
 
-_UNFIT = (ValueError, TypeError, OverflowError, RecursionError, OSError, pa.ArrowException)
-"""Errors at values that one column cannot hold together, and at columns that a format has not."""
 GROUP_CHUNKS = 1 << 6
 """Maximum number of chunks in a row group of Parquet."""
 GROUP_BYTES = 1 << 26
@@ -55,36 +51,29 @@ class Writer:
     """
 
     def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
-        self._table, self._target, self._labels = table, target, labels
+        self._source, self._target, self._labels = table.source, target, labels
         self.counts: Counter[str] = Counter()
-        self._added = pa.schema(
-            [(f"{prefix}predicted_label", pa.string())]
-            + [(f"{prefix}probability_{label}", pa.float32()) for label in labels]
-        )
-        self._is_csv, self._has_types = target.kind in ("csv", "tsv"), target.kind in COLUMNAR
+        scores = [(f"{prefix}probability_{label}", pa.float32()) for label in labels]
+        self._added = pa.schema([(f"{prefix}predicted_label", pa.string()), *scores])
+        self._is_csv = target.kind in ("csv", "tsv")
         usual = "\t" if target.kind == "tsv" else ","
         self._delimiter, self._end, self._mark = usual, "\n", ""
         if isinstance(table, DelimitedTable):
-            self._end, self._mark = table.line_end, "\ufeff" if table.lines.is_marked else ""
+            self._end, self._mark = table.line_end, "\ufeff" if table.is_marked else ""
             self._delimiter = table.separator if table.usual == usual else usual
-        self._is_json, self._own = isinstance(table, JsonTable), table.schema
+        self._is_json, self._read = isinstance(table, JsonTable), table.schema
         if not self._is_json:  # of JSON, each row has fields of its own
             self._check_free(table.columns, table.source)
         elif target.kind != "jsonl":
-            self._own = self._inferred()
-        if not self._is_csv and self._own.names.count("") > 1:
-            raise UserError(f"{table.source}: it has columns without a name; name them")
-        of_bytes = [field.name for field in self._own if "binary" in str(field.type)]
-        if of_bytes and not self._has_types:
+            self._read = self._inferred(table)
+        of_bytes = [field.name for field in self._read if "binary" in str(field.type)]
+        if of_bytes and target.kind not in COLUMNAR:
             raise UserError(
-                f"{table.source}: column {of_bytes[0]!r} holds bytes, which {target.kind} cannot; "
-                "name an output that ends in .parquet"
+                f"{table.source}: column {of_bytes[0]!r} holds bytes, which {target.kind} cannot"
             )
-        self._schema = pa.schema([*self._own, *self._added], self._own.metadata)
-        if target.kind == "parquet":  # it may lack a column's type
-            with self._fitting(table.source), pa.BufferOutputStream() as file:
-                pq.ParquetWriter(file, self._schema).close()
-                pq.read_schema(pa.BufferReader(file.getvalue()))
+        if not self._is_csv and self._read.names.count("") > 1:
+            raise UserError(f"{table.source}: it has columns without a name; name them")
+        self._schema = pa.schema([*self._read, *self._added], self._read.metadata)
 
     def lines(self, rows: Rows) -> Iterator[bytes]:
         """Yield the header, and each chunk with its predictions, as lines of text.
@@ -95,7 +84,7 @@ class Writer:
         """
         if self._is_csv:
             yield (self._mark + self._csv([self._schema.names])).encode()
-        spelled, scores = _as_text if self._is_csv else _json, len(self._own) + 1
+        spelled, scores = _as_text if self._is_csv else _json, len(self._read) + 1
         names = [f"{_json(name)}: " for name in self._schema.names]
         for chunk in rows:
             columns = self._joined(*chunk).columns
@@ -117,7 +106,7 @@ class Writer:
 
     def write(self, rows: Rows, path: Path) -> None:
         """Make the output file at `path`; for errors see `lines`."""
-        if self._has_types:
+        if self._target.kind in COLUMNAR:
             new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
             tables = (self._joined(*chunk) for chunk in rows)
             with new(path, self._schema) as file:
@@ -133,53 +122,58 @@ class Writer:
         columns = chunk.columns
         if self._is_json:
             for row in chunk.rows:
-                self._check_free(row.values, self._table.where(row.number))
+                self._check_free(row.values, row.place)
             if self._target.kind != "jsonl":
-                fitted = [self._fitted(row) for row in chunk.rows]
-                columns = pa.Table.from_pylist(fitted, self._own)
+                columns = self._fitted(chunk)
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
         added = [pa.array(predicted), *map(pa.array, probabilities.T)]
         return pa.Table.from_arrays([*columns.columns, *added], schema=self._schema)
 
-    def _check_free(self, columns: Collection[str], where: str) -> None:
+    def _check_free(self, columns: Collection[str], place: str) -> None:
         taken = [name for name in self._added.names if name in columns]
         if taken:
             raise UserError(
-                f"{where}: there is a column {taken[0]} already; name the new ones otherwise with "
+                f"{place}: there is a column {taken[0]} already; name the new ones otherwise with "
                 "prefix=PREFIX, e.g. prefix=new_"
             )
 
-    def _inferred(self) -> pa.Schema:
+    def _inferred(self, table: Table) -> pa.Schema:
         """Return the columns that hold the fields of JSON's first rows; those of CSV hold text."""
-        rows, fields = self._table.sample(), []
-        for name in self._table.columns:
-            with self._fitting(f"{self._table.source}, field {name!r}"):
-                held = pa.array([] if self._is_csv else [row.values.get(name) for row in rows]).type
-                fields.append(pa.field(name, pa.string() if self._is_csv else held))
-        return pa.schema(fields)
-
-    def _fitted(self, row: Row) -> dict[str, Any]:
-        """Return a row of JSON as the columns that the first rows have hold it."""
-        where, fitted = self._table.where(row.number), {}
-        for name, value in row.values.items():
-            with self._fitting(f"{where}, field {name!r}"):
-                if name not in self._own.names:
-                    raise ValueError("the first rows have no such field")
-                fitted[name] = _as_text(value) if self._is_csv else value
-                _check_fits(fitted[name], self._own.field(name).type)
-        return fitted
-
-    @contextmanager
-    def _fitting(self, where: str) -> Iterator[None]:
-        """Turn errors at what the output's format cannot hold into a line that names the place."""
+        if self._is_csv:
+            return pa.schema([(name, pa.string()) for name in table.columns])
+        rows = table.sample()
         try:
-            yield
-        except _UNFIT as error:
-            raise UserError(
-                f"{where}: cannot be {self._target.kind} ({first_line(error)}); name an output "
-                "that ends in .jsonl"
-            ) from error
+            values = {name: [row.values.get(name) for row in rows] for name in table.columns}
+            return pa.table(values).schema
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise self._unfit(table.source, first_line(error)) from error
+
+    def _fitted(self, chunk: Chunk) -> pa.Table:
+        """Return rows of JSON in the columns that the first rows have, unchanged."""
+        names = self._read.names
+        for row in chunk.rows:
+            if unknown := [name for name in row.values if name not in names]:
+                raise self._unfit(row.place, f"the first rows have no field {unknown[0]!r}")
+        values: dict[str, list[Any]] = {
+            name: [row.values.get(name) for row in chunk.rows] for name in names
+        }
+        if self._is_csv:
+            values = {name: list(map(_as_text, column)) for name, column in values.items()}
+        try:
+            columns = pa.Table.from_pydict(values, self._read)
+        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+            raise self._unfit(chunk.rows[0].place, first_line(error)) from error
+        # Arrow drops entries of an object that the first rows did not have
+        if str(columns.to_pydict()) != str(values) and columns.to_pydict() != values:
+            raise self._unfit(chunk.rows[0].place, "values differ in type from the first rows'")
+        return columns
+
+    def _unfit(self, place: str, reason: str) -> UserError:
+        return UserError(
+            f"{place} and on: cannot be {self._target.kind} ({reason}); name an output that ends "
+            "in .jsonl"
+        )
 
     def _csv(self, rows: Iterable[Sequence[str]]) -> str:
         lines: list[str] = []
@@ -193,35 +187,13 @@ def _bytes(table: pa.Table) -> int:
     return int(table.nbytes)
 
 
-def _check_fits(value: Any, kind: pa.DataType) -> None:
-    """Check that a column of this type holds a value of JSON unchanged.
-
-    Raises:
-        ValueError: it does not; the message says why.
-        pa.ArrowException, TypeError, OverflowError: the same.
-    """
-    try:
-        held = pa.scalar(value, kind).as_py()
-    except pa.ArrowInvalid as error:
-        if "null" in str(kind):
-            raise ValueError("it was null or empty in the first rows") from error
-        raise
-    # NaN, which Python's JSON has, equals nothing
-    if _finite(held) != _finite(value):
-        if "struct" in str(kind):
-            raise ValueError("its objects differ in their fields")
-        raise ValueError(f"{value!r:.40} is no {kind}, as the first rows have there")
-
-
 def _json(value: Any) -> str:
-    return json.dumps(_finite(value), ensure_ascii=False, default=str)
-
-
-def _finite(value: Any) -> Any:
-    """Return a value with null for numbers that JSON has not: NaN and infinities."""
-    if not isinstance(value, float | list | dict):
-        return value
-    return json.loads(json.dumps(value, default=str), parse_constant=lambda _: None)
+    """Return a value as JSON, with null for numbers that JSON has not: NaN and infinities."""
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    if isinstance(value, float | list | dict):
+        value = json.loads(text, parse_constant=lambda _: None)
+        text = json.dumps(value, ensure_ascii=False)
+    return text
 
 
 def _as_text(value: Any) -> str:

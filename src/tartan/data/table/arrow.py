@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property, partial
@@ -10,25 +11,22 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import numpy as np
+import pandas as pd
 import pyarrow as pa
-from pyarrow import compute, parquet
+from pyarrow import parquet
 
 from tartan.data.table import base
 from tartan.data.table.base import Chunk, Row, Table, check_names
-from tartan.data.table.formats import Format
-from tartan.data.table.lines import LONGEST_ROW, UNREADABLE, cannot_be_read, unpacked
+from tartan.data.table.text import UNREADABLE, unpacked
 from tartan.errors import UserError, first_line
-from tartan.files import sha256_of
+from tartan.files import check_is_file, is_inside, read_bytes, sha256_of
 
-_LARGEST_UNPACKED = 1 << 30
-"""Maximum size of a file that is unpacked in memory [bytes]."""
-_PLAIN = re.compile(
+_SINGLE = re.compile(
     r"(dictionary<values=)?(large_)?(string|u?int\d|halffloat|float|double|bool|null)"
 )
 """Beginning of the names of types whose values are strings, numbers or truth values in Python."""
-Batches = Callable[[], Iterator[pa.RecordBatch]]
-"""A function that yields all rows in batches; the batches' bounds depend on the table alone."""
+_STATE, _INFO = "state.json", "dataset_info.json"
+"""Files that `save_to_disk` writes."""
 
 
 class ArrowTable(Table):
@@ -37,22 +35,23 @@ class ArrowTable(Table):
     Args:
         source: the file's path or the data set's name, for messages.
         schema: names and types of the columns.
-        batches: see `Batches`.
+        batches: yields all rows in batches.
         digest: computes the table's fingerprint.
 
     Attributes:
         total: number of rows; None where the file does not say.
         labels: names of labels, by the columns that hold their indices; -1 is no label.
-
-    Raises:
-        UserError: two columns have the same name.
     """
 
     unit = "row"
     total: int | None = None
 
     def __init__(
-        self, source: str, schema: pa.Schema, batches: Batches, digest: Callable[[], str]
+        self,
+        source: str,
+        schema: pa.Schema,
+        batches: Callable[[], Iterator[pa.RecordBatch]],
+        digest: Callable[[], str],
     ) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self.labels: dict[str, Sequence[str]] = {}
@@ -61,14 +60,11 @@ class ArrowTable(Table):
 
     @cached_property
     def fingerprint(self) -> str:
-        try:
-            return self._digest()
-        except UNREADABLE as error:
-            raise cannot_be_read(self.source, error) from error
+        return self._digest()
 
     @property
     def unlabelled(self) -> bool:
-        """Return whether no label is given, as in the test splits of some benchmarks."""
+        """Whether no label is given, as in the test splits of some benchmarks."""
         labels = [row.values[column] for row in self.sample() for column in self.labels]
         return bool(labels) and all(label is None for label in labels)
 
@@ -84,53 +80,32 @@ class ArrowTable(Table):
         self._done = 0
         try:
             for batch in self._batches():
-                self._check(batch)
-                for part in self._parts(batch):
-                    columns = (self._values(name, part[name]) for name in self.columns)
+                batch.validate(full=True)  # a wrong position would end the process
+                for start in range(0, batch.num_rows, base.CHUNK_ROWS):
+                    piece = batch.slice(start, base.CHUNK_ROWS).cast(self.schema)
+                    columns = (self._values(name, piece[name]) for name in self.columns)
                     rows = [
-                        Row(number, dict(zip(self.columns, values, strict=True)))
-                        for number, values in enumerate(zip(*columns, strict=True), self._done + 1)
+                        Row(n, dict(zip(self.columns, values, strict=True)), self.place(n))
+                        for n, values in enumerate(zip(*columns, strict=True), self._done + 1)
                     ]
                     self._done += len(rows)
-                    yield Chunk(rows, pa.Table.from_batches([part]))
+                    yield Chunk(rows, pa.Table.from_batches([piece]))
         except UNREADABLE as error:
-            raise cannot_be_read(self.source, error, f" (after row {self._done})") from error
-
-    def digest(self, chunk: Chunk) -> str:
-        return self.fingerprint
-
-    def _check(self, batch: pa.RecordBatch) -> None:
-        """Check values that no reader of Arrow checks; a wrong position would end the process."""
-        for name in self.columns:
-            try:
-                batch[name].validate(full=True)
-            except pa.ArrowInvalid as error:
-                flaw = "not UTF-8" if "UTF8" in str(error) else f"damaged ({first_line(error)})"
-                rows = f"rows {self._done + 1} to {self._done + batch.num_rows}"
-                raise UserError(f"{self.source}, {rows}: column {name!r} is {flaw}") from error
-
-    def _parts(self, batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Divide a batch so that no part has too many rows or too long strings."""
-        size = _characters(batch)
-        if size.max(initial=0) > LONGEST_ROW:
-            place = self.where(self._done + 1 + int(size.argmax()))
-            raise UserError(f"{place}: longer than {LONGEST_ROW:,} characters, which no row may be")
-        row = np.arange(len(size))
-        number = row // base.CHUNK_ROWS + np.cumsum(size) // base.CHUNK_CHARACTERS
-        for rows in filter(len, np.split(row, np.flatnonzero(np.diff(number)) + 1)):
-            yield batch.slice(rows[0], len(rows)).cast(self.schema)
+            raise UserError(
+                f"{self.source} cannot be read after row {self._done}: {first_line(error)}"
+            ) from error
 
     def _values(self, name: str, column: pa.Array) -> list[Any]:
-        if not _PLAIN.match(str(column.type)):
+        if not _SINGLE.match(str(column.type)):
             return [column.type] * len(column)
         values: list[Any] = column.to_pylist()
-        if (names := self.labels.get(name)) is None:
+        names = self.labels.get(name)
+        if names is None:
             return values
-        largest = max((value for value in values if isinstance(value, int)), default=-1)
+        largest = max((value for value in values if value is not None), default=-1)
         if largest >= len(names):
-            number = self._done + 1 + values.index(largest)
-            raise UserError(f"{self.where(number)}: column {name!r} has no label {largest}")
-        return [names[v] if isinstance(v, int) and v >= 0 else None for v in values]
+            raise UserError(f"{self.source}: column {name!r} has no label {largest}")
+        return [None if v is None or v < 0 else names[v] for v in values]
 
 
 def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
@@ -159,39 +134,50 @@ def _batches_of(rows: datasets.Dataset) -> Iterator[pa.RecordBatch]:
         yield from table.combine_chunks().cast(rows.features.arrow_schema).to_batches()
 
 
-def open_columns(path: Path, written_as: Format) -> ArrowTable:
+def open_arrow_file(path: Path, kind: str, compression: str | None) -> ArrowTable:
     """Return the table in a Parquet or Arrow IPC file; a compressed one is unpacked in memory.
 
     Raises:
-        UserError: the file is not of this format, is damaged, or too large to be unpacked.
+        UserError: the file is not of this format, or is damaged.
     """
-    digest = partial(sha256_of, path)
     try:
-        content = _content(path, written_as.compression)
-        if written_as.kind == "arrow":
-            return ArrowTable(str(path), *_messages(content), digest)
-        schema = parquet.read_schema(pa.BufferReader(content))
-        # a file may hold a long string once for many rows
-        words = [field.name for field in schema if _is_string(field.type)]
-        file = parquet.ParquetFile(
-            pa.BufferReader(content), page_checksum_verification=True, read_dictionary=words
-        )
-        table = ArrowTable(str(path), schema, partial(_in_row_groups, file), digest)
+        if compression is None:
+            content = pa.memory_map(str(path)).read_buffer()
+        else:
+            with unpacked(path, compression) as (_, file):
+                content = pa.py_buffer(file.read())
+        if kind == "arrow":
+            return ArrowTable(str(path), *_ipc_batches(content), partial(sha256_of, path))
+        file = parquet.ParquetFile(pa.BufferReader(content), page_checksum_verification=True)
+
+        def batches() -> Iterator[pa.RecordBatch]:
+            for group in range(file.num_row_groups):
+                yield from file.iter_batches(base.CHUNK_ROWS, row_groups=[group])
+
+        table = ArrowTable(str(path), file.schema_arrow, batches, partial(sha256_of, path))
         table.total = file.metadata.num_rows
         return table
     except UNREADABLE as error:
-        raise cannot_be_read(f"{path} ({written_as.kind.title()})", error) from error
+        raise UserError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
 
 
-def _in_row_groups(file: parquet.ParquetFile) -> Iterator[pa.RecordBatch]:
-    for group in range(file.num_row_groups):
-        found = file.metadata.row_group(group)
-        room = base.CHUNK_CHARACTERS * found.num_rows // max(found.total_byte_size, 1)
-        rows = max(1, min(base.CHUNK_ROWS, room))
-        yield from file.iter_batches(rows, row_groups=[group])
+def open_spreadsheet(path: Path) -> ArrowTable:
+    """Return the first sheet of an Excel file, all values as text, as in CSV.
+
+    Raises:
+        UserError: the file cannot be read, or the package openpyxl is not installed.
+    """
+    try:
+        frame = pd.read_excel(path, dtype=str, keep_default_na=False)
+    except Exception as error:  # a damaged file leads to errors of any class
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return ArrowTable(str(path), table.schema, table.to_batches, partial(sha256_of, path))
 
 
-def _messages(content: pa.Buffer) -> tuple[pa.Schema, Batches]:
+def _ipc_batches(
+    content: pa.Buffer,
+) -> tuple[pa.Schema, Callable[[], Iterator[pa.RecordBatch]]]:
     """Return the schema and the batches of a file in Arrow's file format, or its stream format."""
     try:
         file = pa.ipc.open_file(content)
@@ -200,30 +186,41 @@ def _messages(content: pa.Buffer) -> tuple[pa.Schema, Batches]:
     return file.schema, lambda: map(file.get_batch, range(file.num_record_batches))
 
 
-def _content(path: Path, compression: str | None) -> pa.Buffer:
-    if compression is None:
-        return pa.memory_map(str(path)).read_buffer()
-    with unpacked(path, compression) as (_, file):
-        content = file.read(_LARGEST_UNPACKED + 1)
-    if len(content) > _LARGEST_UNPACKED:
+def is_saved_dataset(path: Path) -> bool:
+    """Return whether `save_to_disk` wrote the folder `path`."""
+    return (path / _STATE).is_file() and (path / _INFO).is_file()
+
+
+def open_saved_dataset(path: Path) -> ArrowTable:
+    """Open the data set in a folder, whose description anybody may have changed.
+
+    Raises:
+        UserError: its description names files elsewhere, or it is damaged.
+    """
+    try:
+        state, info = (json.loads(read_bytes(path / name)) for name in (_STATE, _INFO))
+        files = [file["filename"] for file in state["_data_files"]]
+        for name in (_STATE, _INFO, *files):
+            if not is_inside(path / name, path):
+                raise UserError(f"{path}: {name!r} is outside of it and is not read")
+            check_is_file(path / name)
+        if not _lists_names(info["features"]):
+            raise UserError(f"{path / _INFO}: a ClassLabel has to list the names of labels")
+        return table_of_dataset(str(path), datasets.Dataset.load_from_disk(path))
+    except UserError:
+        raise
+    except Exception as error:  # a damaged description leads to errors of any class
         raise UserError(
-            f"{path} takes more than {_LARGEST_UNPACKED >> 30} GiB of memory; unpack it first: "
-            "the file inside is read a part at a time"
-        )
-    return pa.py_buffer(content)
+            f"{path} cannot be read as a data set ({type(error).__name__}: {first_line(error)})"
+        ) from error
 
 
-def _characters(batch: pa.RecordBatch) -> np.ndarray:
-    """Return the number of characters that each row has in columns of strings."""
-    size = np.zeros(batch.num_rows, np.int64)
-    for column in batch.columns:
-        words = column.dictionary if pa.types.is_dictionary(column.type) else column
-        if _is_string(words.type):
-            lengths = compute.utf8_length(words)
-            lengths = lengths if words is column else lengths.take(column.indices)
-            size += np.asarray(compute.fill_null(lengths, 0))
-    return size
-
-
-def _is_string(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
+def _lists_names(features: Any) -> bool:
+    """Return whether no feature makes up names of labels, or reads them from a file elsewhere."""
+    if isinstance(features, list):
+        return all(map(_lists_names, features))
+    if not isinstance(features, dict):
+        return True
+    if features.get("_type") == "ClassLabel" and not isinstance(features.get("names"), list):
+        return False
+    return all(map(_lists_names, features.values()))

@@ -1,4 +1,4 @@
-"""Defines tables: named columns, and rows that know their position in the source."""
+"""Defines tables: rows of named columns, each with its place in the source."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import pandas as pd
 import pyarrow as pa
 
-from tartan.data.table.lines import Lines
 from tartan.errors import UserError
 from tartan.files import sha256_of
 
@@ -33,24 +34,29 @@ class Row(NamedTuple):
 
     Attributes:
         number: the line at which the row begins, or its position among the rows; counted from 1.
-        values: values by column, typed as in the format: strings in CSV; strings, numbers, ... in
-            JSON and Arrow.
+        values: values by column: strings in CSV; strings, numbers, ... in JSON and Arrow.
+        place: source and number for messages, e.g. `labels.csv, line 3`.
         record: the row as it was written: the fields of CSV, or the JSON object on one line.
     """
 
     number: int
     values: Mapping[str, Any]
+    place: str
     record: Sequence[str] = ()
 
 
 class Chunk(NamedTuple):
-    """Consecutive rows that fit into memory, and the same rows as an Arrow table.
-
-    The bounds of chunks depend on the input alone.
-    """
+    """Consecutive rows that fit into memory, and the same rows as an Arrow table."""
 
     rows: list[Row]
     columns: pa.Table
+
+    def digest(self) -> str:
+        """Return a checksum of the content."""
+        with pa.BufferOutputStream() as sink:
+            with pa.ipc.new_stream(sink, self.columns.schema) as stream:
+                stream.write_table(self.columns)
+            return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
 class Table(ABC):
@@ -59,22 +65,17 @@ class Table(ABC):
     Attributes:
         source: the file's path, or the data set's name.
         path: the file's path; None where there is no file.
-        lines: the lines of a text; None for other tables.
-        columns: column names in the table's order; empty where there is not even a header.
+        columns: column names in the table's order; empty where there is not even a header. Of JSON
+            lines, those of the first rows.
         schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
         unit: what `Row.number` counts: `line` or `row`.
-        entry: word for a column in messages: `column` or `field`.
-        remark: what was detected although the file's name does not say it; None if nothing.
     """
 
     source: str
     path: Path | None = None
-    lines: Lines | None = None
-    columns: tuple[str, ...]
+    columns: tuple[str, ...] = ()
     schema: pa.Schema
     unit: str = "line"
-    entry: str = "column"
-    remark: str | None = None
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
@@ -86,33 +87,23 @@ class Table(ABC):
 
     @cached_property
     def fingerprint(self) -> str:
-        """Return a string that changes when the content changes; empty for standard input."""
-        return "" if self.path is None else sha256_of(self.path)
+        """A string that changes when the content changes."""
+        assert self.path is not None
+        return sha256_of(self.path)
 
     def progress(self) -> tuple[int, int | None]:
         """Return how much was read, and how much there is (None: unknown), in the same unit."""
-        return (0, None) if self.lines is None else self.lines.progress()
+        return 0, None
 
     def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks; standard input is not kept in memory, nor read again.
-
-        Raises:
-            UserError: a row is malformed; the message names file and line.
-        """
-        if self.lines is not None:
-            self.lines.are_kept = False
+        """Yield all rows in chunks, whose bounds depend on the input alone."""
         rows = self.rows()
         while piece := list(until_full(rows, CHUNK_ROWS, CHUNK_CHARACTERS, _characters)):
             fields = zip(*(row.record for row in piece), strict=True)
             arrays = [pa.array(field, pa.string()) for field in fields]
             yield Chunk(piece, pa.Table.from_arrays(arrays, schema=self.schema))
 
-    def digest(self, chunk: Chunk) -> str:
-        """Return a string that changes when the content of a chunk changes."""
-        records = json.dumps([self.schema.names, *(row.record for row in chunk.rows)])
-        return hashlib.sha256(records.encode()).hexdigest()
-
-    def where(self, number: int) -> str:
+    def place(self, number: int) -> str:
         """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
         return f"{self.source}, {self.unit} {number}"
 
@@ -132,11 +123,96 @@ class Table(ABC):
         return found
 
 
+class MemoryTable(Table):
+    """A table whose rows a program passes as Python objects.
+
+    Args:
+        rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
+        source: name of the rows in messages, e.g. `train`.
+
+    Raises:
+        UserError: a row is neither a mapping nor such a tuple.
+    """
+
+    unit = "row"
+
+    def __init__(self, rows: Iterable[Any], source: str) -> None:
+        self.source = source
+        self._rows = [self._row(number, row) for number, row in enumerate(rows, start=1)]
+        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+
+    def rows(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        rows = (
+            json.dumps(dict(sorted(row.values.items())), default=repr, skipkeys=True)
+            for row in self._rows
+        )
+        return hashlib.sha256("".join(rows).encode()).hexdigest()
+
+    def _row(self, number: int, row: Any) -> Row:
+        if hasattr(row, "_asdict"):  # a named tuple
+            row = row._asdict()
+        if isinstance(row, tuple | list) and len(row) in (2, 3):
+            names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
+            row = dict(zip(names, row, strict=True))
+        place = self.place(number)
+        if not isinstance(row, Mapping):
+            raise UserError(
+                f"{place}: expected a mapping with a text and a label, or a tuple of them, got "
+                f"{row!r:.80}"
+            )
+        return Row(number, {str(name): _python_value(value) for name, value in row.items()}, place)
+
+
+@dataclass
+class JoinedTables(Table):
+    """Several tables, one after the other; rows are numbered through."""
+
+    tables: Sequence[Table]
+    unit = "row"
+
+    def __post_init__(self) -> None:
+        self.source = ", ".join(table.source for table in self.tables)
+        self.columns = tuple(dict.fromkeys(chain(*(table.columns for table in self.tables))))
+
+    def rows(self) -> Iterator[Row]:
+        rows = chain.from_iterable(table.rows() for table in self.tables)
+        return (row._replace(number=number) for number, row in enumerate(rows, start=1))
+
+    @cached_property
+    def fingerprint(self) -> str:
+        digests = ":".join(table.fingerprint for table in self.tables)
+        return hashlib.sha256(digests.encode()).hexdigest()
+
+
+@dataclass
+class SelectedRows(Table):
+    """The rows of a table that have one of some values in a column."""
+
+    table: Table
+    column: str
+    values: Sequence[str]
+
+    def __post_init__(self) -> None:
+        self.source, self.columns = self.table.source, self.table.columns
+        self.unit = self.table.unit
+
+    def rows(self) -> Iterator[Row]:
+        return (row for row in self.table.rows() if row.values.get(self.column) in self.values)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return f"{self.table.fingerprint}:{self.column} in {', '.join(self.values)}"
+
+
 def check_names(source: str, columns: Iterable[str]) -> None:
     """Raise `UserError` if two columns of `source` have the same name."""
     twice = [name for name, count in Counter(columns).items() if count > 1]
     if twice:
-        raise UserError(f"{source} names the column {twice[0]!r} twice; rename one")
+        raise UserError(f"{source} names the column {twice[0]!r} twice")
 
 
 def until_full(
@@ -153,3 +229,10 @@ def until_full(
 
 def _characters(row: Row) -> int:
     return sum(map(len, row.record))
+
+
+def _python_value(value: Any) -> Any:
+    """Return a NumPy or torch number as a Python number, pandas' missing value as None."""
+    if value is pd.NA or value is pd.NaT:
+        return None
+    return value.item() if getattr(value, "ndim", None) == 0 else value

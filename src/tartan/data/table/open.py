@@ -2,27 +2,63 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import datasets
 from huggingface_hub import constants
 
-from tartan.data.table.arrow import ArrowTable, open_columns, table_of_dataset
+from tartan.data.table.arrow import (
+    ArrowTable,
+    is_saved_dataset,
+    open_arrow_file,
+    open_saved_dataset,
+    open_spreadsheet,
+    table_of_dataset,
+)
 from tartan.data.table.base import Table
-from tartan.data.table.delimited import DelimitedTable
-from tartan.data.table.formats import COLUMNAR, TABLES, Format, endings_of, format_of
-from tartan.data.table.json_rows import JsonTable
-from tartan.data.table.lines import Lines
-from tartan.data.table.saved_dataset import is_saved_dataset, open_saved_dataset
-from tartan.data.table.text_lines import TextLines
+from tartan.data.table.text import DelimitedTable, JsonTable, Quoting, TextLines
 from tartan.errors import UserError, first_line
 from tartan.files import check_is_file, check_reachable
 
-_SPREADSHEETS = (".xlsx", ".xls", ".xlsm", ".ods", ".numbers")
+KINDS = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".arrow": "arrow", ".xlsx": "xlsx", ".txt": "text", ".md": "markdown",
+}  # fmt: skip
+"""Kind of a file by the ending of its name; one of `COMPRESSIONS` may follow the ending."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""Compression of a file by the last ending of its name."""
+COLUMNAR = ("parquet", "arrow")
+"""Kinds of files that hold columns with types."""
+TABLES = ("csv", "tsv", "jsonl", "json", *COLUMNAR, "xlsx")
+"""Kinds of files that hold rows of named columns."""
 
 
-def open_table(path: Path, kinds: Sequence[str] = TABLES) -> Table:
+class Format(NamedTuple):
+    """A file's kind, and `gzip` or `zstd` where the file is compressed as a whole."""
+
+    kind: str
+    compression: str | None = None
+
+
+def format_of(path: Path, kinds: Collection[str]) -> Format | None:
+    """Return the format that a file's name tells; None where its kind is not one of `kinds`."""
+    name, last = path.name.lower(), path.suffix.lower()
+    compression = COMPRESSIONS.get(last)
+    kind = KINDS.get(Path(name.removesuffix(last)).suffix if compression else last)
+    return Format(kind, compression) if kind is not None and kind in kinds else None
+
+
+def endings_of(kinds: Collection[str]) -> str:
+    """Return the endings of the names of files of these kinds, for a message."""
+    listed = ", ".join(
+        ending for wanted in kinds for ending, kind in KINDS.items() if kind == wanted
+    )
+    return f"{listed}, or one of these and {' or '.join(COMPRESSIONS)}"
+
+
+def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "standard") -> Table:
     """Open the table in a file, plain or compressed, or in a folder that `save_to_disk` wrote.
 
     Only as much is read as tells its columns.
@@ -30,6 +66,7 @@ def open_table(path: Path, kinds: Sequence[str] = TABLES) -> Table:
     Args:
         path: the file or folder.
         kinds: the kinds of files that are read.
+        quoting: whether double quotes may surround a field of CSV and TSV.
 
     Raises:
         UserError: the file does not exist, is of an unknown kind, or its beginning is malformed.
@@ -38,28 +75,38 @@ def open_table(path: Path, kinds: Sequence[str] = TABLES) -> Table:
     if is_saved_dataset(path):
         return open_saved_dataset(path)
     check_is_file(path)
-    if path.suffix.lower() in _SPREADSHEETS:
-        raise UserError(f"{path} is a spreadsheet program's own file; save it as CSV (UTF-8)")
     found = format_of(path, kinds)
     if found is None:
         raise UserError(f"{path}: the name must end in {endings_of(kinds)}")
+    if found.kind == "xlsx":
+        return open_spreadsheet(path)
     if found.kind in COLUMNAR:
-        return open_columns(path, found)
-    return open_lines(path, found)
+        return open_arrow_file(path, *found)
+    return open_text(path, found, quoting=quoting)
 
 
-def open_lines(path: Path | None, written_as: Format) -> Table:
-    """Open the table in a text file, or in standard input (None), of the given format.
+def open_text(
+    path: Path, written_as: Format, source: str | None = None, quoting: Quoting = "standard"
+) -> Table:
+    """Open the table in a text file of the given format.
+
+    Args:
+        path: the file.
+        written_as: its format.
+        source: its name in messages; None takes the path.
+        quoting: whether double quotes may surround a field of CSV and TSV.
 
     Raises:
         UserError: its beginning is malformed.
     """
-    lines = Lines(path, written_as.compression)
-    if written_as.kind == "text":
-        return TextLines(lines)
-    if written_as.kind in ("csv", "tsv"):
-        return DelimitedTable(lines, "," if written_as.kind == "csv" else "\t")
-    return JsonTable(lines, written_as.kind)
+    kind, compression = written_as
+    source = source or str(path)
+    if kind == "text":
+        return TextLines(path, compression, source)
+    if kind in ("csv", "tsv"):
+        usual = "," if kind == "csv" else "\t"
+        return DelimitedTable(path, compression, source, usual, quoting)
+    return JsonTable(path, compression, source, kind)
 
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:

@@ -1,8 +1,8 @@
-"""Draws parts of the training examples at random, in which every label keeps its share."""
+"""Splits labelled examples at random: stratified by label, or so that no text is in two splits."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,13 +11,10 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from tartan.core.seeding import generator_for
-from tartan.data.labelled import Example, number_of
-from tartan.data.remarks import alike_labels
+from tartan.data.labelled import Example
+from tartan.data.near_duplicates import near_duplicate_groups
+from tartan.data.overlap import words_of
 from tartan.errors import UserError
-
-_SHOWN = 5
-"""Number of labels that a message names."""
-_NEARLY_ALL = 0.9
 
 
 @dataclass(frozen=True)
@@ -53,18 +50,18 @@ class Assignment:
 
     def summary(self) -> dict[str, Any]:
         """Return `result.json`'s entry: how splits were chosen, and their rows, e.g. `2-4, 7`."""
-        counts = Counter(split for split, _ in self.rows)
+        numbers = defaultdict(list)
+        for split, example in self.rows:
+            numbers[split].append(example.number)
         return {
             "source": self.source,
-            "train": {"examples": counts["train"]},
+            "train": {"examples": len(numbers["train"])},
             **{
                 part.split: {
                     "share": part.share,
                     "seed": part.seed,
-                    "examples": counts[part.split],
-                    f"{self.unit}s": ranges(
-                        [example.number for split, example in self.rows if split == part.split]
-                    ),
+                    "examples": len(numbers[part.split]),
+                    f"{self.unit}s": ranges(numbers[part.split]),
                 }
                 for part in self.parts
             },
@@ -105,17 +102,20 @@ def stratified_splits(
     if not parts:
         return splits
     counts = Counter(labels)
-    rare = {label: count for label, count in sorted(counts.items()) if count <= len(parts)}
-    if rare:
-        raise _too_few(rare, set(labels), parts, source, prefix)
     sizes = [max(round(part.share * len(labels)), len(counts)) for part in parts]
-    if len(labels) - sum(sizes) < len(counts):
-        shares = " and ".join(f"{prefix}{part.split}_share={part.share}" for part in parts)
-        (last, *_) = sorted(parts, key=lambda part: -part.share)
+    options = " and ".join(f"{prefix}{part.split}" for part in parts)
+    rare = [f"{label!r} has {n}" for label, n in sorted(counts.items()) if n <= len(parts)]
+    if rare:
+        more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
         raise UserError(
-            f"{shares}: of the {len(labels)} examples of {source}, too few are left for "
-            f"train: fewer than there are labels ({len(counts)}); lower it, or name a "
-            f"{last.split} file: {prefix}{last.split}=FILE"
+            f"{source}: too few examples of {len(rare)} labels to be in train and in what is held "
+            f"out for {options}: {', '.join(rare[:5])}{more}; is {prefix}label=COLUMN the right "
+            "one? Add examples, remove the rows, or name files of their own"
+        )
+    if len(labels) - sum(sizes) < len(counts):
+        raise UserError(
+            f"{source}: of {len(labels)} examples fewer than the {len(counts)} labels are left for "
+            f"train beside {options}; lower the shares, or name files"
         )
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
@@ -144,16 +144,10 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
     counts = Counter(labels)
     if count == len(labels):
         return [True] * count
-    if not len(counts) <= count <= len(labels) - len(counts):
+    if not len(counts) <= count <= len(labels) - len(counts) or min(counts.values()) < 2:
         raise UserError(
-            f"task.labelled={count} must be at least the {len(counts)} labels and leave as many "
-            f"unlabelled of the {len(labels)} training examples of {source}; null keeps all"
-        )
-    rare, least = min(counts.items(), key=lambda item: (item[1], item[0]))
-    if least < 2:
-        raise UserError(
-            f"{source}: label {rare!r} has one training example only, which task.labelled={count} "
-            "cannot both keep and leave out; add examples of it, or merge it"
+            f"task.labelled={count}: of the {len(labels)} training examples of {source}, each of "
+            f"the {len(counts)} labels has to keep one and leave one out; null keeps all"
         )
     every = range(len(labels))
     others, _ = _drawn(labels, every, len(labels) - count, (0, 1), seed, "labelled")
@@ -200,45 +194,101 @@ def with_every_label(
     parts = (list(taken), list(left))
     counts = tuple(Counter(labels[index] for index in part) for part in parts)
     for label in sorted(counts[0].keys() | counts[1].keys()):
-        for own, other in ((0, 1), (1, 0)):
-            while counts[own][label] < least[own]:
-                often = max(sorted(counts[own]), key=counts[own].__getitem__)
-                for giver, receiver, given in ((other, own, label), (own, other, often)):
-                    choice = [index for index in parts[giver] if labels[index] == given]
+        for one, other in ((0, 1), (1, 0)):
+            while counts[one][label] < least[one]:
+                often = max(sorted(counts[one]), key=counts[one].__getitem__)
+                for giver, receiver, moved in ((other, one, label), (one, other, often)):
+                    choice = [index for index in parts[giver] if labels[index] == moved]
                     chosen = choice[generator.integers(len(choice))]
                     parts[giver].remove(chosen)
                     parts[receiver].append(chosen)
-                    counts[giver][given] -= 1
-                    counts[receiver][given] += 1
+                    counts[giver][moved] -= 1
+                    counts[receiver][moved] += 1
     return parts
 
 
-def _too_few(
-    rare: Mapping[str, int],
-    labels: set[str],
-    parts: Sequence[HeldOut],
-    source: str,
-    prefix: str,
-) -> UserError:
-    names = [part.split for part in parts]
-    found = ", ".join(f"{label!r} has {count}" for label, count in list(rare.items())[:_SHOWN])
-    more = f" and {len(rare) - _SHOWN} more" if len(rare) > _SHOWN else ""
-    files = " and ".join(f"a {name} file: {prefix}{name}=FILE" for name in names)
-    advice = f"add examples, remove the rows, merge labels, or name {files}"
-    if _are_numbers(rare, labels):
-        advice = (
-            f"the column of labels looks like numbers, not classes; name another: {prefix}"
-            "label=COLUMN, or make classes of the numbers"
+def same_texts(texts: Sequence[str]) -> np.ndarray:
+    """Return the index of the group that each text belongs to, int `(texts,)`.
+
+    Two texts are in one group if they are equal regardless of case, white space and punctuation, if
+    they are near-duplicates, or if a chain of such pairs joins them.
+    """
+    words = [" ".join(words_of(text)) for text in texts]
+    first: dict[str, int] = {}  # equal texts of few words are not near-duplicates
+    near = near_duplicate_groups(texts).tolist()
+    return np.array([first.setdefault(*pair) for pair in zip(words, near, strict=True)])
+
+
+def clean_split(
+    groups: Sequence[int], labels: Sequence[str], sizes: Mapping[str, int], seed: int, name: str
+) -> list[str]:
+    """Return the split of each example: no group is in two splits, and labels keep their shares.
+
+    Groups are taken in random order. Test and dev take a group as long as none of its labels then
+    has more than its share there; train takes the others, and so most of the large groups. Labels'
+    shares are rounded; where they then come to more than the size, or to less than 99 % of it, they
+    are those of the largest remainders instead.
+
+    Args:
+        groups: the group of each example.
+        labels: the label of each example.
+        sizes: number of examples that `train`, `dev` and `test` should have; dev and test have at
+            most that many. 0 for a split that the task does without.
+        seed: seed of the random order.
+        name: the task's name, for messages.
+
+    Raises:
+        UserError: train would lack a label, or dev or test would be empty.
+    """
+    counts, total = Counter(labels), len(labels)
+    free: dict[str, Counter[str]] = {}
+    for split in ("test", "dev"):
+        if sizes[split]:
+            order = generator_for(seed, "clean split", split).permutation(sorted(counts)).tolist()
+            left = counts - sum(free.values(), Counter())
+            free[split] = _shares(left, counts, sizes[split], order)
+    members: dict[int, list[int]] = defaultdict(list)
+    for index, group in enumerate(groups):
+        members[group].append(index)
+    found = ["train"] * total
+    parts = list(members.values())
+    for place in generator_for(seed, "clean split").permutation(len(parts)):
+        needed = Counter(labels[index] for index in parts[place])
+        for split, room in free.items():
+            if needed <= room:
+                room.subtract(needed)
+                for index in parts[place]:
+                    found[index] = split
+                break
+    trained = {label for label, split in zip(labels, found, strict=True) if split == "train"}
+    empty = [split for split in free if split not in found]
+    if empty or trained != counts.keys():
+        lacking = f"{empty[0]} would be empty" if empty else "train would lack a label"
+        raise UserError(
+            f"task {name} cannot be split anew ({lacking}), because many texts are equal or "
+            "near-duplicates; use task.split=published, or another task.split_seed"
         )
-    alike = alike_labels(labels)
-    return UserError(
-        f"{source}: too few examples of {len(rare)} label{'s' if len(rare) > 1 else ''} to be in "
-        f"train and in {' and in '.join(names)}, which takes at least {len(parts) + 1} of each: "
-        f"{found}{more}; {advice}" + (f" ({alike})" if alike else "")
-    )
+    return found
 
 
-def _are_numbers(rare: Mapping[str, int], labels: set[str]) -> bool:
-    """Return whether labels are rather numbers that were measured: many, and most of them rare."""
-    numbers = sum(number_of(label) is not None for label in labels)
-    return len(rare) > max(_SHOWN, len(labels) / 2) and numbers >= _NEARLY_ALL * len(labels)
+def _shares(
+    left: Mapping[str, int], counts: Mapping[str, int], size: int, order: Sequence[str]
+) -> Counter[str]:
+    """Return how many examples of each label a split of `size` may have.
+
+    Args:
+        left: number of each label's examples that no other split may have.
+        counts: number of each label's examples.
+        size: number of examples that the split should have.
+        order: the labels, of which the first are preferred where remainders are equal.
+    """
+    total = sum(counts.values())
+    shares = Counter({label: round(count * size / total) for label, count in counts.items()})
+    # nearly all is enough: the splits that docs/results.md is about stay what they were
+    if 0 <= size - shares.total() <= size // 100:
+        return shares
+    shares = Counter({label: count * size // total for label, count in counts.items()})
+    for label in sorted(order, key=lambda label: -(counts[label] * size % total)):
+        if shares.total() < size and shares[label] + 1 < left[label]:  # one is for train
+            shares[label] += 1
+    return shares

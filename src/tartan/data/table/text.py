@@ -1,0 +1,306 @@
+"""Reads CSV, TSV, JSON and lines of text, plain or compressed, as tables.
+
+Python's `csv`, in its strict mode, and `json` are the parsers. On files with blemishes `pyarrow`,
+`polars`, `duckdb` and `datasets` each read some malformed CSV without an error, with wrong values;
+and they fit rows of JSON into one schema, by which a missing text becomes null, or a number text.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import re
+import zlib
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cached_property
+from itertools import islice
+from pathlib import Path
+from typing import IO, Any, Literal, TypeAlias, cast
+
+import pyarrow as pa
+
+from tartan.data.table.base import Row, Table, check_names
+from tartan.errors import UserError, first_line
+
+LONGEST_ROW = 1 << 24
+"""Maximum length of a line and of a field [characters]. No task's text is as long, and without it a
+missing double quote or line break would fill the memory.
+"""
+UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
+"""Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
+SEPARATORS = (",", ";", "\t", "|")
+_TRIED_ROWS, _TRIED_LINES = 20, 1000
+"""Numbers of rows and of lines by which the separator is found; a double quote that is never closed
+would otherwise make one row of the whole file.
+"""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_MOST_VALUES = 1000
+"""Number of different values at which a column is one of texts, not of classes."""
+Quoting: TypeAlias = Literal["standard", "none"]
+"""`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
+
+
+class TextTable(Table):
+    """Base of tables in text files.
+
+    Attributes:
+        is_marked: whether the file begins with a byte order mark.
+    """
+
+    path: Path
+
+    def __init__(self, path: Path, compression: str | None, source: str) -> None:
+        self.path, self.source, self.is_marked = path, source, False
+        self._compression = compression
+        self._raw: IO[bytes] | None = None
+
+    def lines(self) -> Iterator[tuple[int, str]]:
+        """Yield the lines with their numbers and line ends: a line feed, carriage return or both.
+
+        Raises:
+            UserError: the file cannot be opened or unpacked, is not UTF-8 text, or a line is longer
+                than `LONGEST_ROW`; the message names the line.
+        """
+        number = 0
+        try:
+            with (
+                unpacked(self.path, self._compression) as (self._raw, file),
+                io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="") as text,
+            ):
+                lines = iter(lambda: text.readline(LONGEST_ROW + 1), "")
+                for number, line in enumerate(lines, start=1):
+                    if flaw := _flaw_of(line):
+                        raise UserError(f"{self.place(number)}: {flaw}")
+                    if number == 1:
+                        self.is_marked = line.startswith("\ufeff")
+                        line = line.removeprefix("\ufeff")
+                    yield number, line
+        except UNREADABLE as error:
+            raise UserError(
+                f"{self.source} cannot be read after line {number}: {first_line(error)}"
+            ) from error
+
+    def progress(self) -> tuple[int, int | None]:
+        """Return the number of the file's bytes that were read, and its size."""
+        read = self._raw.tell() if self._raw and not self._raw.closed else 0
+        return read, self.path.stat().st_size
+
+
+class TextLines(TextTable):
+    """A table of one column, `text`, which has the lines of a text; blank ones are rows too."""
+
+    columns = ("text",)
+    schema = pa.schema([("text", pa.string())])
+
+    def rows(self) -> Iterator[Row]:
+        for number, line in self.lines():
+            text = line.rstrip("\r\n")
+            yield Row(number, {"text": text}, self.place(number), (text,))
+
+
+class DelimitedTable(TextTable):
+    """CSV or TSV: the first row names the columns; quoted fields may hold line breaks.
+
+    Blank lines are left out, and the values of columns without a name.
+
+    Args:
+        usual: the separator that the file's name implies; another is taken if it fits better.
+        quoting: whether double quotes may surround a field.
+
+    Attributes:
+        separator: the separator that was found.
+        line_end: line end of the header.
+
+    Raises:
+        UserError: the header is malformed, or names a column twice.
+    """
+
+    def __init__(
+        self, path: Path, compression: str | None, source: str, usual: str, quoting: Quoting
+    ) -> None:
+        super().__init__(path, compression, source)
+        self.usual = usual
+        self._options: dict[str, Any] = {"strict": True}
+        if quoting == "none":
+            self._options["quoting"] = csv.QUOTE_NONE
+        first = next((line for _, line in self.lines()), "")
+        self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
+        named = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"))  # Excel's own way of saying it
+        self._skipped = 0 if named is None else 1
+        tried = [usual, *(s for s in SEPARATORS if s != usual)] if named is None else [named[1]]
+        self.separator = max(tried, key=self._fit)
+        self._fit(self.separator)
+        _, header = next(self._records(self.separator), (0, []))
+        self.schema = pa.schema([(name, pa.string()) for name in header])
+        self._names = [name.strip() for name in header]
+        self.columns = tuple(name for name in self._names if name)
+        check_names(f"{source}: its header", self.columns)
+
+    def rows(self) -> Iterator[Row]:
+        """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
+        width = len(self._names)
+        header = [name.strip('"') for name in self._names]
+        seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
+        for number, record in islice(self._records(self.separator), 1, None):
+            place = self.place(number)
+            if len(record) != width:
+                raise UserError(
+                    f"{place}: {len(record)} fields, but the header has {width}; a text that holds "
+                    f"{self.separator!r} or line breaks has to be in double quotes"
+                )
+            # a file in the middle of others may begin with a mark
+            if width > 1 and [field.strip('\ufeff "') for field in record] == header:
+                raise UserError(f"{place}: repeats the header; remove the line")
+            for column, field in enumerate(record):
+                if len(seen[column]) < _MOST_VALUES:
+                    seen[column].add(field.strip())
+            self._check_swallowed(number, record, seen)
+            values = zip(self._names, record, strict=True)
+            yield Row(number, {name: value for name, value in values if name}, place, record)
+
+    def _check_swallowed(self, number: int, record: list[str], seen: dict[int, set[str]]) -> None:
+        """Check that no line in a quoted field is a row itself, which a stray quote has swallowed.
+
+        Such a line has as many fields as the header, and in the other columns values that occur in
+        rows before, or numbers among numbers.
+        """
+        for column, field in enumerate(record):
+            lines = field.splitlines()
+            for offset, line in enumerate(lines if len(lines) > 1 and len(record) > 1 else ()):
+                values = line.split(self.separator)
+                if len(values) == len(record) and all(
+                    _occurs(value.strip(' "'), seen[c], len(record))
+                    for c, value in enumerate(values)
+                    if c != column
+                ):
+                    raise UserError(
+                        f"{self.place(number + offset)}: a row inside a quoted field, which a "
+                        "double quote without its counterpart opens; remove it, or write it twice "
+                        'in a quoted field (""); quoting=none reads quotes as ordinary characters'
+                    )
+
+    def _fit(self, separator: str) -> tuple[bool, int]:
+        """Return whether the first rows have equally many columns, and how many.
+
+        Blanks before quotes in them are left out from here on; other blanks belong to the texts.
+        """
+        widths: list[int] = []
+        for blanks in (False, True):
+            self._options["skipinitialspace"] = blanks
+            records = islice(self._records(separator, _TRIED_LINES), _TRIED_ROWS)
+            widths, before_quotes = [], False
+            try:
+                for _, record in records:
+                    widths.append(len(record))
+                    before_quotes |= any(re.match(' +"', field) for field in record)
+            except UserError:
+                widths.append(0)
+            if not before_quotes:
+                break
+        return len(set(widths)) == 1 and widths[0] > 1, max(widths[:1], default=0)
+
+    def _records(self, separator: str, most: int | None = None) -> Iterator[tuple[int, list[str]]]:
+        """Yield the first line and the fields of each row: header first, no blank rows."""
+        csv.field_size_limit(LONGEST_ROW)
+        lines = (line for _, line in islice(self.lines(), self._skipped, most))
+        reader = csv.reader(lines, delimiter=separator, **self._options)
+        width, number = None, self._skipped
+        try:
+            for record in reader:
+                begins, number = number + 1, self._skipped + reader.line_num
+                if any(field.strip() for field in record) or (record and len(record) == width):
+                    width = width or len(record)
+                    yield begins, record
+        except csv.Error as error:
+            raise UserError(
+                f"{self.place(number + 1)}: {first_line(error)} (a double quote inside a quoted "
+                'field must be written twice, "", and a quote that opens must be closed)'
+            ) from error
+
+
+class JsonTable(TextTable):
+    """A table of JSON objects, one on each line, or in a file of the kind `json`, in one list."""
+
+    schema = pa.schema([("record", pa.string())])
+
+    def __init__(self, path: Path, compression: str | None, source: str, kind: str) -> None:
+        super().__init__(path, compression, source)
+        first = next((line for _, line in self.lines() if line.strip()), "")
+        self._is_list = kind == "json" and first.lstrip().startswith("[")
+        self.unit = "row" if self._is_list else "line"
+        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+
+    def rows(self) -> Iterator[Row]:
+        if self._is_list:
+            for number, values in enumerate(self._items, start=1):
+                yield self._row(number, values, json.dumps(values, ensure_ascii=False))
+            return
+        for number, line in self.lines():
+            if record := line.strip(" \t\r\n"):
+                yield self._row(number, self._decoded(record, self.place(number)), record)
+
+    @cached_property
+    def _items(self) -> list[Any]:
+        text = "".join(line for _, line in self.lines())
+        return cast(list[Any], self._decoded(text, self.source))
+
+    def _row(self, number: int, values: Any, record: str) -> Row:
+        if not isinstance(values, dict):
+            raise UserError(f'{self.place(number)}: expected an object, {{"NAME": VALUE, ...}}')
+        return Row(number, values, self.place(number), (record,))
+
+    @staticmethod
+    def _decoded(text: str, place: str) -> Any:
+        try:
+            return json.loads(text, object_pairs_hook=_without_repeats)
+        except (ValueError, RecursionError) as error:
+            raise UserError(f"{place}: not JSON ({first_line(error)})") from error
+
+
+def read_lines(path: Path, compression: str | None) -> Iterator[tuple[int, str]]:
+    """Yield the numbered lines of a text, plain or compressed (see `TextTable.lines`)."""
+    return TextLines(path, compression, str(path)).lines()
+
+
+@contextmanager
+def unpacked(path: Path, compression: str | None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+    """Open a file; yield its raw bytes, and the same file decompressed."""
+    with path.open("rb") as raw:
+        if compression == "gzip":
+            yield raw, cast(IO[bytes], gzip.GzipFile(fileobj=raw))
+        elif compression == "zstd":
+            yield raw, io.BufferedReader(cast(Any, pa.CompressedInputStream(raw, "zstd")))
+        else:
+            yield raw, raw
+
+
+def _flaw_of(line: str) -> str | None:
+    """Return what is wrong with a line, in which surrogates stand for bytes that are not UTF-8."""
+    if len(line) > LONGEST_ROW:
+        return f"longer than {LONGEST_ROW:,} characters"
+    try:
+        line.encode()
+    except UnicodeEncodeError:
+        return "not UTF-8; save the file as UTF-8"
+    return (
+        "holds a null character, as UTF-16 does; save the file as UTF-8" if "\0" in line else None
+    )
+
+
+def _occurs(value: str, seen: set[str], width: int) -> bool:
+    """Return whether a value is among others of its column, or a number among numbers."""
+    is_number = width > 2 and all(map(_NUMBER.fullmatch, (value, *seen)))
+    return bool(value) and (value in seen or is_number)
+
+
+def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise ValueError(f"names the field {twice!r} twice")
+    return values

@@ -1,0 +1,277 @@
+"""Splits drawn at random: every label keeps its share, or no text is in two splits."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter, defaultdict
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tartan.core.seeding import generator_for
+from tartan.data.file_task import FileTask
+from tartan.data.paper_tasks import PaperTask
+from tartan.data.splits import (
+    HeldOut,
+    choose_labelled,
+    clean_split,
+    ranges,
+    stratified_splits,
+    with_every_label,
+)
+from tartan.data.text_auxiliary import training_texts
+from tartan.errors import UserError
+from tests.data.test_text_task import task_of, write
+from tests.in_process import config_of
+
+SOURCE = "train.jsonl"
+SIZES = {"train": 60, "dev": 20, "test": 20}
+
+
+def labels_of(counts):
+    pairs = [(f"{label} {i}", label) for label, count in counts.items() for i in range(count)]
+    return [label for _, label in sorted(pairs, key=lambda pair: pair[0][::-1])]  # mixed
+
+
+def parts_of(share, seed=0, splits=("dev",)):
+    return [HeldOut(share, seed, split) for split in splits]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(5, 40), min_size=2),
+    st.sampled_from([0.2, 0.3]),
+    st.integers(0, 3),
+    st.sampled_from([("dev",), ("test",), ("test", "dev")]),
+)
+def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
+    labels = labels_of(counts)
+    found = stratified_splits(labels, parts_of(share, seed, splits), SOURCE)
+    assert found == stratified_splits(labels, parts_of(share, seed, splits), SOURCE)
+    assert set(found) == {"train", *splits}
+    for split in splits:
+        held = Counter(label for label, own in zip(labels, found, strict=True) if own == split)
+        assert held.total() == round(share * len(labels))
+        for label, count in counts.items():
+            # of two parts, the second keeps the shares of what the first left
+            assert abs(held[label] - share * count) <= len(splits)
+
+
+def test_a_part_does_not_depend_on_whether_the_other_is_held_out_too():
+    labels = labels_of({"a": 30, "b": 20})
+    alone, both = (
+        stratified_splits(labels, parts_of(0.2, splits=splits), SOURCE)
+        for splits in (("test",), ("test", "dev"))
+    )
+    tests = [[i for i, split in enumerate(own) if split == "test"] for own in (alone, both)]
+    assert tests[0] == tests[1]
+
+
+@pytest.mark.parametrize(
+    ("counts", "share", "splits", "message"),
+    [
+        ({"a": 30, "b": 1}, 0.2, ("dev",), "too few examples of 1 labels .*'b' has 1"),
+        ({"a": 30, "b": 2}, 0.2, ("test", "dev"), "too few .*'b' has 2"),
+        ({"a": 4, "b": 4}, 0.9, ("dev",), "fewer than the 2 labels are left for train"),
+    ],
+)
+def test_labels_that_cannot_be_in_every_split_are_refused(counts, share, splits, message):
+    with pytest.raises(UserError, match=message):
+        stratified_splits(labels_of(counts), parts_of(share, splits=splits), SOURCE)
+
+
+@pytest.mark.parametrize(("test_share", "dev_share"), [(0.2, 0.2), (0.3, 0.5), (0.6, 0.2)])
+@pytest.mark.parametrize("seed", range(8))
+def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(
+    test_share, dev_share, seed
+):
+    labels = labels_of({"a": 60, "b": 60, "c": 3})
+    parts = [HeldOut(test_share, seed, "test"), HeldOut(dev_share, seed, "dev")]
+    found = stratified_splits(labels, parts, SOURCE)
+    assert Counter(found)["test"] == round(test_share * len(labels))
+    assert Counter(found)["dev"] == round(dev_share * len(labels))
+    rare = [split for split, label in zip(found, labels, strict=True) if label == "c"]
+    assert sorted(rare) == ["dev", "test", "train"]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(3, 9), min_size=2),
+    st.sampled_from([(1, 1), (1, 2), (1, 0)]),
+    st.randoms(use_true_random=False),
+    st.integers(0, 2),
+)
+def test_each_part_has_enough_of_every_label(counts, least, random, seed):
+    labels = [label for label, count in counts.items() for _ in range(count)]
+    order = random.sample(range(len(labels)), len(labels))
+    fewest, most = least[0] * len(counts), len(labels) - least[1] * len(counts)
+    cut = random.randint(fewest, most)
+    before = (order[:cut], order[cut:])
+    parts = with_every_label(labels, *before, least, generator_for(seed, "test"))
+    assert [len(part) for part in parts] == [len(part) for part in before]
+    assert sorted([*parts[0], *parts[1]]) == sorted(order)
+    lacking = 0
+    for old, new, fewest in zip(before, parts, least, strict=True):
+        held, has = (Counter(labels[index] for index in part) for part in (old, new))
+        assert all(has[label] >= fewest for label in counts)
+        lacking += sum(max(fewest - held[label], 0) for label in counts)
+    assert len(set(parts[0]) - set(before[0])) <= lacking
+    if not lacking:
+        assert parts == (before[0], before[1])
+
+
+def test_which_rows_went_where_is_told(tmp_path):
+    examples = [(f"{label} {i}", label) for i, label in enumerate(labels_of({"a": 20, "b": 10}))]
+    train = write(tmp_path / "train.jsonl", examples)
+    task = FileTask("own", "macro_f1", 16, train=str(train)).load()
+    assert [len(split) for split in (task.train, task.dev, task.test)] == [18, 6, 6]
+    lines = (tmp_path / "train.jsonl").read_text().splitlines()
+    for split, example in task.assignment.rows:
+        assert example.text in getattr(task, split).texts
+        assert f'"{example.text}"' in lines[example.number - 1]
+    summary = task.notes["split"]
+    assert summary["train"] == {"examples": 18}
+    held = [e.number for s, e in task.assignment.rows if s == "test"]
+    assert (summary["test"]["examples"], summary["test"]["lines"]) == (6, ranges(held))
+    assert ranges([2, 3, 4, 7]) == "2-4, 7"
+    other = FileTask("own", "macro_f1", 16, train=str(train), split_seed=1).load()
+    assert task.fingerprints["train"] == other.fingerprints["train"]
+    assert task.fingerprints["dev"] != other.fingerprints["dev"]
+    without = FileTask("own", "macro_f1", 16, train=str(train), test_share=0).load()
+    assert [len(split) for split in (without.train, without.dev, without.test)] == [24, 6, 0]
+
+
+@given(
+    st.dictionaries(st.sampled_from("abcd"), st.integers(4, 40), min_size=2),
+    st.sampled_from([0.3, 0.5]),
+    st.integers(0, 3),
+)
+def test_so_many_keep_their_labels_and_every_label_its_share(counts, share, seed):
+    labels = labels_of(counts)
+    count = round(share * len(labels))
+    chosen = choose_labelled(labels, count, seed, SOURCE)
+    assert sum(chosen) == count
+    kept = Counter(label for label, is_kept in zip(labels, chosen, strict=True) if is_kept)
+    for label, number in counts.items():
+        assert abs(kept[label] - count * number / len(labels)) <= 1
+
+
+@pytest.mark.parametrize(
+    ("counts", "count"), [({"a": 900, "b": 90, "c": 10}, 50), ({"a": 60, "b": 2, "c": 2}, 3)]
+)
+def test_a_rare_label_keeps_an_example_whatever_the_seed(counts, count):
+    labels = labels_of(counts)
+    for seed in range(30):
+        chosen = choose_labelled(labels, count, seed, SOURCE)
+        assert sum(chosen) == count
+        assert {label for label, is_kept in zip(labels, chosen, strict=True) if is_kept} == {
+            *counts
+        }
+
+
+@pytest.mark.parametrize(
+    ("counts", "asked"), [({"a": 6, "b": 4}, 11), ({"a": 6, "b": 4}, 1), ({"a": 6, "b": 1}, 4)]
+)
+def test_an_impossible_budget_is_refused(counts, asked):
+    with pytest.raises(UserError, match=rf"task.labelled={asked}: "):
+        choose_labelled(labels_of(counts), asked, 0, SOURCE)
+
+
+def test_texts_without_their_labels_stay_as_text_of_the_task(tmp_path):
+    train = [(f"text {i}", "ab"[i % 3 == 0]) for i in range(30)]
+    dev, test = [("text 1", "a"), ("new", "b")], [("other", "a"), ("text 2", "b")]
+    files = task_of(tmp_path, train, dev, test)
+    whole = files.load()
+    few = type(files)(**{**vars(files), "labelled": 9, "split_seed": 4}).load()
+    assert len(few.train) == 9
+    assert few.labels == whole.labels
+    assert sorted(training_texts(few).texts["text"]) == sorted(text for text, _ in train)
+    # the model reads those texts too: what is unseen is in none of them
+    assert few.dev.unseen == whole.dev.unseen == [False, True]
+    assert few.test.unseen == whole.test.unseen == [True, False]
+    assert few.fingerprints["test"] == whole.fingerprints["test"]
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab")), min_size=60, max_size=90),
+    st.integers(0, 3),
+)
+def test_no_group_is_in_two_clean_splits_and_labels_keep_their_shares(examples, seed):
+    groups, labels = zip(*examples, strict=True)
+    sizes = {"train": len(groups) - 24, "dev": 12, "test": 12}
+    try:
+        found = clean_split(groups, labels, sizes, seed, "toy")
+    except UserError:
+        assume(False)
+    assert found == clean_split(groups, labels, sizes, seed, "toy")
+    members = defaultdict(set)
+    for group, split in zip(groups, found, strict=True):
+        members[group].add(split)
+    assert all(len(splits) == 1 for splits in members.values())
+    for split in ("dev", "test"):
+        held = Counter(label for label, own in zip(labels, found, strict=True) if own == split)
+        for label, count in Counter(labels).items():
+            assert held[label] <= count * sizes[split] / len(groups) + 1
+
+
+def test_single_texts_fill_dev_and_test_and_the_seed_draws_others():
+    labels = ["ab"[number % 4 == 0] for number in range(100)]
+    first, again, other = (
+        clean_split(range(100), labels, SIZES, seed, "toy") for seed in (0, 0, 1)
+    )
+    assert Counter(first) == SIZES
+    assert first == again != other
+
+
+@pytest.mark.parametrize(
+    ("labels", "each", "sizes"),
+    [
+        (40, 4, {"train": 128, "dev": 16, "test": 16}),  # 0.4 examples a label
+        (3, 50, {"train": 110, "dev": 20, "test": 20}),  # 6.67
+    ],
+)
+def test_many_labels_leave_the_splits_their_sizes(labels, each, sizes):
+    names = [f"label {index % labels}" for index in range(labels * each)]
+    found = clean_split(range(len(names)), names, sizes, 0, "toy")
+    assert Counter(found) == sizes
+    for split, size in sizes.items():
+        held = Counter(label for label, part in zip(names, found, strict=True) if part == split)
+        assert all(abs(held[label] - size / labels) < 2 for label in names)
+
+
+@pytest.mark.parametrize(
+    ("groups", "labels", "sizes", "message"),
+    [
+        ([i // 20 for i in range(100)], "ab" * 50, {"train": 80, "dev": 10, "test": 10}, "empty"),
+        (range(12), "a" * 10 + "bb", {"train": 2, "dev": 5, "test": 5}, "would lack a label"),
+    ],
+)
+def test_impossible_clean_splits_are_refused(groups, labels, sizes, message):
+    with pytest.raises(UserError, match=f"task toy cannot be split anew .*{message}"):
+        clean_split(groups, labels, sizes, 0, "toy")
+
+
+@pytest.mark.parametrize("test_share", [0.2, 0.0])
+def test_one_table_is_split_such_that_no_text_is_in_two_splits(tmp_path, test_share):
+    texts = [f"word{i // 2} is {'HERE.' if i % 2 else 'here'}" for i in range(80)]  # in pairs
+    path = write(tmp_path / "a.jsonl", [(t, "ab"[i // 2 % 2]) for i, t in enumerate(texts)])
+    shares = {"test_share": test_share, "dev_share": 0.25}
+    task = FileTask("toy", "macro_f1", 16, train=str(path), split="clean", **shares).load()
+    sizes = {split: len(getattr(task, split)) for split in ("train", "dev", "test")}
+    held = round(80 * test_share)
+    assert sizes == {"train": 60 - held, "dev": 20, "test": held}
+    splits = [split for split, _ in task.assignment.rows]
+    assert splits[::2] == splits[1::2]  # a text and its copy
+    assert [one.text for _, one in task.assignment.rows] == texts
+    assert all(task.dev.unseen)
+    with pytest.raises(UserError, match="split=clean splits one table"):
+        FileTask("toy", "macro_f1", 16, train=str(path), test=str(path), split="clean").load()
+
+
+def test_the_clean_splits_of_a_task_of_the_paper_stay_what_they_are(real_data, cache_dir):
+    options = [f"data_dir={real_data}", f"cache_dir={cache_dir}"]
+    node = config_of(["task=acl_arc", "task.split=clean", *options]).task
+    settings = {name: value for name, value in node.items() if not name.startswith("_")}
+    task = PaperTask(**{**settings, "domain": ()}).load()
+    assert [len(split) for split in (task.train, task.dev, task.test)] == [1689, 114, 138]
+    digest = hashlib.sha256("\n".join(task.test.texts).encode()).hexdigest()
+    assert digest == "b45be3bf098a01bfab5c21c56fdd6dc4036cfc29e4ea4b554adbd1fc2c7cfed6"
