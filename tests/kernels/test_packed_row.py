@@ -186,7 +186,7 @@ class TestTheChoiceForARun:
                 )
                 assert found == expected
         said = [r.getMessage() for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
-        assert len(said) == expected.count(False)
+        assert len(set(said)) == expected.count(False)
         assert all("pads texts on the GPU" in line and precision in line for line in said)
 
     def test_a_body_that_reads_no_rows_is_padded(self, gpu):

@@ -13,7 +13,7 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer, Bert
 from tartan import TartanData
 from tartan.data.columns import Columns, read_trained_columns
 from tartan.data.given import encoder_of
-from tartan.encoders.description import describe_encoder, encoder_from_description
+from tartan.encoders.base import describe_encoder, encoder_from_description
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import nn
 from torch.nn import functional as F
 
-from tartan.encoders.description import describe_encoder, encoder_from_description
+from tartan.encoders.base import describe_encoder, encoder_from_description
 from tartan.errors import UserError
 from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.vision.wide_resnet import (

@@ -24,13 +24,10 @@ from transformers import AlbertConfig, BertConfig, PretrainedConfig, PreTrainedM
 
 
 class HeadLocation(NamedTuple):
-    """Locates the layers of a `ClassifierHead` in a sequence classifier of Transformers.
+    """Names the modules of a `ClassifierHead` in a sequence classifier of Transformers.
 
-    Attributes:
-        dense: name of the module that is the dense layer.
-        out: name of the module that is the last layer.
-        dropout: entries of the configuration that hold the head's dropout.
-        entries: further entries of the configuration, with the values that this head needs.
+    `dropout` are the configuration's entries that hold the head's dropout, `entries` further ones
+    with the values that this head needs.
     """
 
     dense: str

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+import torch
 from torch import nn
 
 from tartan.core.body import frozen_running_statistics
-from tartan.errors import UserError
+from tartan.errors import UserError, first_line
 
 T = TypeVar("T")
 
@@ -18,8 +20,7 @@ T = TypeVar("T")
 class Encoder(Protocol):
     """A shared body `theta` and what belongs to it: a tokenizer, an image size, ...
 
-    One that checkpoints rebuild has `description` and `from_description` too (see
-    `tartan.encoders.description`).
+    One that checkpoints rebuild has `description` and `from_description` too.
     """
 
     @property
@@ -40,27 +41,17 @@ class Encoder(Protocol):
         ...
 
     def recompute_activations(self) -> None:
-        """Turn on gradient checkpointing: the body recomputes activations in backward passes.
-
-        Raises:
-            UserError: the body does not support it.
-        """
+        """Turn on gradient checkpointing, or raise a `UserError` if the body has none."""
         ...
 
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> str | None:
-        """Write body, the end task's head and label names to `folder`.
+        """Write body, the end task's head and label names, in index order, to `folder`.
 
-        Args:
-            head: the end task's head.
-            labels: label names in index order.
-            folder: the folder to write to.
-            max_length: longest input of the end task; None where inputs are not texts [tokens].
-
-        Returns:
-            A sentence for the user where the classifier had to be written in another form than the
-            usual one; otherwise None.
+        `max_length` is the end task's longest input; None where inputs are not texts [tokens].
+        Returns a sentence for the user where the classifier had to be written in another form than
+        the usual one.
         """
         ...
 
@@ -69,11 +60,7 @@ class EncoderSource(Protocol):
     """Loads or builds an encoder (`conf/encoder/`)."""
 
     def load(self) -> Encoder:
-        """Return the encoder, in float32.
-
-        Raises:
-            UserError: it cannot be found or loaded.
-        """
+        """Return the encoder, in float32."""
         ...
 
 
@@ -103,3 +90,49 @@ def frozen(module: nn.Module) -> Iterator[None]:
     finally:
         for name, parameter in module.named_parameters():  # sharding has replaced the objects
             parameter.requires_grad_(name in trained)
+
+
+def describe_encoder(encoder: Encoder) -> dict[str, Any]:
+    """Return the class and `description()` of an encoder, of values that JSON can hold.
+
+    An encoder of somebody else's class, or with somebody else's body, has only a name.
+    """
+    kinds = [k for k in type(encoder).__mro__ if _is_rebuilt(k)]
+    described = kinds[0].description(encoder) if kinds else None
+    if described is None:
+        return {"name": encoder.name}
+    kind = f"{kinds[0].__module__}.{kinds[0].__qualname__}"
+    return {"name": encoder.name, "kind": kind, "description": described}
+
+
+def encoder_from_description(described: Mapping[str, Any]) -> Encoder:
+    """Build the described encoder with random weights.
+
+    Leaves the caller's random state as it was, and runs no code but this project's.
+
+    Raises:
+        UserError: the encoder has only a name, or the description is damaged.
+    """
+    name = str(described.get("name"))
+    module, _, kind_name = str(described.get("kind", "")).rpartition(".")
+    try:
+        if not module.startswith("tartan."):
+            raise ValueError("the checkpoint does not describe how to build it")
+        kind = getattr(importlib.import_module(module), kind_name)
+        if not _is_rebuilt(kind):
+            raise ValueError(f"{kind_name} is no encoder")
+        with torch.random.fork_rng(devices=[]):
+            # a head of which the checkpoint has no values is drawn alike every time
+            torch.default_generator.manual_seed(0)
+            encoder: Encoder = kind.from_description(name, described["description"])
+            return encoder
+    except (LookupError, TypeError, ValueError, OSError, ImportError, AttributeError) as error:
+        raise UserError(
+            f"encoder {name} cannot be rebuilt ({type(error).__name__}: {first_line(error)}); pass "
+            "it: load_from_checkpoint(PATH, encoder=...)"
+        ) from error
+
+
+def _is_rebuilt(kind: Any) -> bool:
+    is_ours = isinstance(kind, type) and kind.__module__.startswith("tartan.")
+    return is_ours and hasattr(kind, "from_description")

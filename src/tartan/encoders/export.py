@@ -66,16 +66,9 @@ def save_classifier(
     folder: Path,
     max_length: int | None = None,
 ) -> bool:
-    """Write model, tokenizer and label names to `folder`.
+    """Write model, tokenizer and label names, in index order, to `folder`, a new one or not.
 
-    Args:
-        body: the body.
-        tokenizer: the body's tokenizer.
-        head: a `ClassifierHead`.
-        labels: label names in index order.
-        folder: the folder to write; created if it does not exist.
-        max_length: longest input, at which the tokenizer truncates when asked to; None keeps the
-            tokenizer's own limit [tokens].
+    The tokenizer truncates at `max_length` when asked to; None keeps its own limit [tokens].
 
     Returns:
         Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
@@ -87,8 +80,8 @@ def save_classifier(
     """
     if not isinstance(head, ClassifierHead):
         raise UserError(
-            f"save_pretrained writes no head but the paper's, a ClassifierHead, and this is a "
-            f"{type(head).__name__}; keep a checkpoint (trainer.save_checkpoint)"
+            f"save_pretrained writes no {type(head).__name__}, only the paper's ClassifierHead; "
+            "keep a checkpoint (trainer.save_checkpoint)"
         )
     folder.mkdir(parents=True, exist_ok=True)
     types = uses_token_types(body, tokenizer)
@@ -150,12 +143,6 @@ def save_masked_lm(
     body: PreTrainedModel, head: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
     """Write a folder for Transformers' `AutoModelForMaskedLM` and `AutoTokenizer`.
-
-    Args:
-        body: the encoder without a head.
-        head: a `MaskedLMHead`, tied to the body's word embeddings.
-        tokenizer: the encoder's tokenizer.
-        folder: the folder to write; created if it does not exist.
 
     Raises:
         UserError: Transformers has no masked language model with this body and head.

@@ -20,13 +20,7 @@ _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_act
 
 
 class ClassifierHead(nn.Module):
-    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
-
-    Args:
-        hidden_size: width of the body and of the dense layer.
-        classes: number of labels.
-        dropout: probability of both dropouts.
-    """
+    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers."""
 
     def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
         super().__init__()
@@ -50,9 +44,6 @@ class MaskedLMHead(nn.Module):
         embedding_size: width of the word embeddings.
         biases: which of `dense`, `norm` and `decoder` have a bias; in ModernBERT only `decoder`.
         eps: the layer norm's epsilon.
-
-    Attributes:
-        row_multiple: see `ROW_MULTIPLE`.
     """
 
     bias: nn.Parameter | None
@@ -96,15 +87,9 @@ class MaskedLMHead(nn.Module):
 def split_masked_lm(
     model: PreTrainedModel, missing: Collection[str] = ()
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
-    """Split a `...ForMaskedLM` model into its body and its head.
+    """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values.
 
-    Args:
-        model: the model as loaded.
-        missing: names of the parameters that the checkpoint did not hold.
-
-    Returns:
-        The body, and the head with the checkpoint's values; None instead of the head if the
-        checkpoint lacks it.
+    The head is None if parameters of it are among the `missing` ones.
 
     Raises:
         UserError: the head is not made of a dense layer, GELU, a layer norm and a tied decoder.

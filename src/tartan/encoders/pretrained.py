@@ -79,17 +79,9 @@ class PretrainedEncoder(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Load body, tokenizer and, where the checkpoint has one, the masked-LM head, in float32.
-
-        Raises:
-            UserError: the folder does not exist or cannot be loaded, or the Hub cannot be reached;
-                the message says what works offline.
-        """
+        """Load body, tokenizer and, where there is one, the masked-LM head, in float32."""
         if self.trust_remote_code:
-            log.warning(
-                "encoder %s: its own Python code is run (encoder.trust_remote_code=true)",
-                self.name,
-            )
+            log.warning("encoder %s: its own Python code is run", self.name)
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
         rates = (self.attention_dropout, self.hidden_dropout)
         encoder = load_folder(source, self.name, rates, self.trust_remote_code)
@@ -177,10 +169,7 @@ class RandomWeights(Checked):
 def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
     """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it.
 
-    Args:
-        name: a local folder or a name on the Hub.
-        revision: branch, tag or commit on the Hub; None for the default branch.
-        code: whether to download Python files too.
+    Python files are downloaded only if `code` is true.
 
     Raises:
         UserError: there is no such folder or Hub repository, or the Hub does not answer within
@@ -217,12 +206,8 @@ def load_folder(
 ) -> TextEncoder:
     """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
 
-    Args:
-        folder: the folder.
-        name: the encoder's name in results and messages.
-        dropout: probabilities of dropout of attention weights and elsewhere; None keeps the
-            checkpoint's.
-        trust_remote_code: whether to run Python code that the folder holds.
+    `dropout` are the probabilities for attention weights and elsewhere; None keeps the
+    checkpoint's.
 
     Raises:
         UserError: a part is missing or damaged, or the parts do not belong together.

@@ -86,11 +86,7 @@ def load_model(
 ) -> tuple[PreTrainedModel, LoadingInfo]:
     """Load the model in `folder`, in float32, and Transformers' report on its weights.
 
-    Args:
-        kind: the Auto class, e.g. `AutoModelForMaskedLM`.
-        folder: the folder.
-        trust_remote_code: whether to import Python code that the folder holds.
-        options: further arguments of the class's `from_pretrained`.
+    `kind` is the Auto class, e.g. `AutoModelForMaskedLM`; see `load_config`.
 
     Raises:
         UserError: see `load_config`, or a weight is not finite.
@@ -111,11 +107,7 @@ def without_pooler(build: Callable[..., T]) -> T:
 
 
 def check_finite_weights(model: nn.Module, folder: Path) -> None:
-    """Check that all parameters are finite: training would go on with others without an error.
-
-    Raises:
-        UserError: one is NaN or infinite.
-    """
+    """Check that all parameters are finite: training would go on with others without an error."""
     for name, parameter in model.named_parameters():
         if not torch.isfinite(parameter).all():
             raise UserError(f"{folder}: the weights {name} are not all finite numbers")
@@ -152,10 +144,7 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
     """Check that loading `folder` reads no files outside of it and runs only installed code.
 
     Raises:
-        UserError: a link or shard index in it names files elsewhere or other than safetensors, its
-            configuration names other files, it is quantised, an adapter of another model or a
-            distributed checkpoint, or, unless its code is trusted, its configuration chooses
-            kernels other than PyTorch's.
+        UserError: it would, or it holds a part or another form of a model.
     """
     for path in paths_in(folder):
         if not is_inside(path, folder):

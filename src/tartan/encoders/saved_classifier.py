@@ -39,13 +39,9 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """A trained classifier, in float32 and evaluation mode.
+    """A trained classifier, in float32 and evaluation mode, with label names in index order.
 
     Attributes:
-        folder: its folder.
-        model: Transformers' sequence classifier, or body and head.
-        tokenizer: its tokenizer.
-        labels: label names in index order.
         max_length: longest input in training; None where the folder does not tell [tokens].
         max_positions: longest input that it can read; None where there is no limit [tokens].
     """

@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -57,9 +57,6 @@ class TextEncoder:
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None
-    _packs_on_gpu: dict[tuple[str, bool], bool] = field(
-        default_factory=dict, init=False, repr=False, compare=False
-    )
 
     @property
     def hidden_size(self) -> int:
@@ -136,33 +133,6 @@ class TextEncoder:
             )
         return supported
 
-    def packs_on_gpu(self, precision: str, *, trains: bool) -> bool:
-        """Return whether texts are packed on this machine's GPU; log once why, if they are not.
-
-        Args:
-            precision: Lightning's name of the precision.
-            trains: whether the body is in training, where attention has dropout.
-        """
-        key = (precision, trains)
-        if key not in self._packs_on_gpu:
-            dropout = attention_dropout_of(self.body.config) if trains else 0.0
-            dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
-            # a body without attention has no heads, and `supports_packing` refuses it
-            size = self.hidden_size // int(getattr(self.body.config, "num_attention_heads", 1))
-            kernel = kernel_for(dtype, dropout, size, usable_kernels())
-            self._packs_on_gpu[key] = kernel is not None and self.supports_packing
-            if kernel is None:
-                log.info(
-                    "%s pads texts on the GPU: no kernel attends within packed rows in %s with "
-                    "attention dropout %g (varlen_attn and flash-attn take 16 bits, only the "
-                    "latter dropout; usable here: %s)",
-                    "training" if trains else "evaluation",
-                    precision,
-                    dropout,
-                    ", ".join(usable_kernels()) or "none",
-                )
-        return self._packs_on_gpu[key]
-
     def description(self) -> dict[str, Any] | None:
         """Return configuration and tokenizer files; None for a body with code of its own."""
         kinds = MODEL_MAPPING.get(type(self.body.config), ())
@@ -219,17 +189,30 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
     """Return whether this machine has kernels for packed rows: a CPU for all, a GPU for some.
 
-    Args:
-        encoder: the encoder.
-        accelerator: Lightning's name of the accelerator.
-        precision: Lightning's name of the precision.
-        trains: whether the body is in training, where attention has dropout.
+    `accelerator` and `precision` are Lightning's names; `trains` tells whether attention has
+    dropout.
     """
     if is_on_cpu(accelerator):
         return True
     if not (is_on_cuda(accelerator) and isinstance(encoder, TextEncoder)):
         return False
-    return encoder.packs_on_gpu(precision, trains=trains)
+    config = encoder.body.config
+    dropout = attention_dropout_of(config) if trains else 0.0
+    dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
+    # a body without attention has no heads, and `supports_packing` refuses it
+    size = encoder.hidden_size // int(getattr(config, "num_attention_heads", 1))
+    if kernel_for(dtype, dropout, size, usable_kernels()) is None:
+        log.info(
+            "%s pads texts on the GPU: no kernel attends within packed rows in %s with attention "
+            "dropout %g (varlen_attn and flash-attn take 16 bits, only the latter dropout; usable "
+            "here: %s)",
+            "training" if trains else "evaluation",
+            precision,
+            dropout,
+            ", ".join(usable_kernels()) or "none",
+        )
+        return False
+    return encoder.supports_packing
 
 
 def require_text_encoder(encoder: object, what: str) -> TextEncoder:
@@ -238,13 +221,10 @@ def require_text_encoder(encoder: object, what: str) -> TextEncoder:
 
 
 def check_body(encoder: TextEncoder) -> None:
-    """Check that a body would not be trained on something else than the whole text.
+    """Refuse a body that would be trained on something else than the whole text.
 
     The classifier reads the first token's state. Architectures that Transformers trains by masked
     language modelling are known to have such states; others are tried out on two short texts.
-
-    Raises:
-        UserError: it would.
     """
     body, config, what = encoder.body, encoder.body.config, f"encoder {encoder.name}"
     check_tokenizer_fits(encoder.tokenizer, body, what)
@@ -281,13 +261,8 @@ def check_tokenizer_fits(
 ) -> None:
     """Check that the body has an embedding for each token, and the tokenizer a padding token.
 
-    Args:
-        tokenizer: the tokenizer.
-        body: the model that reads its tokens.
-        where: what holds both, for messages.
-
     Raises:
-        UserError: embeddings or the padding token are missing.
+        UserError: they are missing `where` it says.
     """
     try:
         embedded = len(body.get_input_embeddings().weight)  # type: ignore[arg-type]

@@ -21,8 +21,7 @@ from tartan.data.given import encoder_of
 from tartan.data.prepared import TEXT, Prepared
 from tartan.data.tartan_data import TartanData
 from tartan.data.task_data import TaskData
-from tartan.encoders.base import Encoder
-from tartan.encoders.description import describe_encoder, encoder_from_description
+from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.encoders.safe_loading import check_finite_weights
 from tartan.errors import UserError
 from tartan.methods.best_weights import keep_best

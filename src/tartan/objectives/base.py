@@ -49,7 +49,7 @@ class TaskObjective(Objective, Protocol[E]):
         packed: bool = False,
         on_cpu: bool = False,
     ) -> Collate:
-        """Return the function that makes batches of rows for this encoder.
+        """Return the function that makes batches of rows for this encoder, if the two fit.
 
         Args:
             encoder: the encoder.
@@ -58,9 +58,6 @@ class TaskObjective(Objective, Protocol[E]):
             packed: whether to pack texts into rows without padding, where the encoder supports it.
             on_cpu: whether to split padded texts for a CPU, into micro-batches of similar lengths;
                 otherwise there are as few micro-batches as possible.
-
-        Raises:
-            UserError: the encoder lacks what the objective needs.
         """
         ...
 

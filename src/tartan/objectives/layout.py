@@ -29,6 +29,9 @@ others' [tokens].
 """
 
 
+Rows = Sequence[Mapping[str, Any]]
+
+
 @dataclass(frozen=True)
 class Part:
     """A part of a batch, of which an objective makes a micro-batch.
@@ -36,7 +39,7 @@ class Part:
     Attributes:
         members: indices of its examples in the batch.
         inputs: the body's inputs.
-        starts: index of each example's first position among all positions of the part, flattened.
+        starts: index of each example's first position among all positions, flattened.
     """
 
     members: list[int]
@@ -83,10 +86,7 @@ class Layout:
         )
 
     def parts(
-        self,
-        rows: Sequence[Mapping[str, Any]],
-        token_ids: Sequence[np.ndarray],
-        lengths: Sequence[int] | None = None,
+        self, rows: Rows, token_ids: Sequence[np.ndarray], lengths: Sequence[int] | None = None
     ) -> Iterator[Part]:
         """Yield the parts of a batch.
 
@@ -108,52 +108,43 @@ class Layout:
         for members in split:
             yield make(members, [rows[i] for i in members], [token_ids[i] for i in members])
 
-    def _padded(
-        self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
-    ) -> Part:
+    def _padded(self, members: list[int], rows: Rows, ids: Sequence[np.ndarray]) -> Part:
         width = padded_width(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width)
-        if "token_type_ids" in rows[0]:
-            inputs["token_type_ids"] = _rows([row["token_type_ids"] for row in rows], 0, width)
-        if "position_ids" in rows[0]:
-            positions = [row["position_ids"] for row in rows]
-            inputs["position_ids"] = _rows(positions, self.first_position, width)
-        if "pair_mask" in rows[0]:
+        columns = _columns(rows)
+        for name, filler in (("token_type_ids", 0), ("position_ids", self.first_position)):
+            if name in columns:
+                inputs[name] = _rows(columns[name], filler, width)
+        if "pair_mask" in columns:
             # padding attends to the first position, as each position has to attend to one
             pairs = np.zeros((len(rows), width, width), dtype=bool)
             pairs[:, :, 0] = True
-            for pair, row in zip(pairs, rows, strict=True):
-                tokens = len(row["pair_mask"])
-                pair[:tokens, :tokens] = row["pair_mask"]
+            for pair, mask in zip(pairs, columns["pair_mask"], strict=True):
+                pair[: len(mask), : len(mask)] = mask
             inputs["pair_mask"] = torch.from_numpy(pairs)
         return Part(members, inputs, width * np.arange(len(members)))
 
-    def _packed(
-        self, members: list[int], rows: Sequence[Mapping[str, Any]], ids: Sequence[np.ndarray]
-    ) -> Part:
+    def _packed(self, members: list[int], rows: Rows, ids: Sequence[np.ndarray]) -> Part:
         # objectives read the state of a text's first token, so an empty text gets a padding token
         ids = [tokens if len(tokens) else np.array([self.pad_id]) for tokens in ids]
         lengths = np.array([len(tokens) for tokens in ids])
-        total = int(lengths.sum())
+        columns, total = _columns(rows), int(lengths.sum())
         width = -(-total // ROW_MULTIPLE) * ROW_MULTIPLE
 
         def row_of(values: Sequence[np.ndarray], filler: int) -> Tensor:
             return _rows([np.concatenate(values)], filler, width)
 
-        if "position_ids" in rows[0]:
-            positions = [row["position_ids"] for row in rows]
-        else:
-            positions = [self._position_ids(tokens) for tokens in ids]
+        positions = [self._position_ids(tokens) for tokens in ids]
         inputs = {
             "input_ids": row_of(ids, self.pad_id),
-            "position_ids": row_of(positions, self.first_position),
+            "position_ids": row_of(columns.get("position_ids", positions), self.first_position),
             "lengths": torch.from_numpy(lengths),
             "host_lengths": tuple(lengths.tolist()),  # so that no step has to wait for a GPU
         }
-        if "token_type_ids" in rows[0]:
-            inputs["token_type_ids"] = row_of([row["token_type_ids"] for row in rows], 0)
-        if "pair_mask" in rows[0]:
-            pairs = np.concatenate([row["pair_mask"].ravel() for row in rows])
+        if "token_type_ids" in columns:
+            inputs["token_type_ids"] = row_of(columns["token_type_ids"], 0)
+        if "pair_mask" in columns:
+            pairs = np.concatenate([mask.ravel() for mask in columns["pair_mask"]])
             inputs["pair_mask"] = torch.from_numpy(pairs)
         return Part(members, inputs, np.cumsum(lengths) - lengths)
 
@@ -168,17 +159,13 @@ class Layout:
 
 def labelled_batch(
     layout: Layout,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Rows,
     token_ids: Sequence[np.ndarray],
     **columns: Sequence[Any] | np.ndarray,
 ) -> Batch:
-    """Return the batch of an objective whose units are texts.
+    """Return the batch of an objective whose units are texts (see `Layout.parts`).
 
-    Args:
-        layout: splits the batch.
-        rows: see `Layout.parts`.
-        token_ids: token ids of each row, `(tokens,)`.
-        columns: further inputs, such as `labels`: a value for each row.
+    `columns` are further inputs, such as `labels`: a value for each row.
     """
     made = []
     for part in layout.parts(rows, token_ids):
@@ -190,21 +177,16 @@ def labelled_batch(
 
 def predicted_batch(
     layout: Layout,
-    rows: Sequence[Mapping[str, Any]],
+    rows: Rows,
     token_ids: Sequence[np.ndarray],
     read_at: Sequence[np.ndarray],
     targets: Sequence[np.ndarray],
     lengths: Sequence[int] | None = None,
 ) -> Batch:
-    """Return the batch of an objective whose units are positions; parts without any are left out.
+    """Return the batch of an objective whose units are positions (see `Layout.parts`).
 
-    Args:
-        layout: splits the batch.
-        rows: see `Layout.parts`, as are `token_ids` and `lengths`.
-        token_ids: token ids of each row, `(tokens,)`.
-        read_at: of each row, the positions whose states predict the targets, `(n,)`.
-        targets: of each row, the targets, `(n,)`.
-        lengths: lengths by which to split the batch.
+    In each row, the states at `read_at` predict the `targets`, `(n,)` both; parts without any are
+    left out.
     """
     made = []
     for part in layout.parts(rows, token_ids, lengths):
@@ -236,6 +218,10 @@ def padded_width(token_ids: Sequence[np.ndarray], max_positions: int | None) -> 
     longest = max(len(ids) for ids in token_ids)
     width = -(-longest // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
     return width if max_positions is None else max(longest, min(width, max_positions))
+
+
+def _columns(rows: Rows) -> dict[str, list[Any]]:
+    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:

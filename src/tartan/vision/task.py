@@ -70,7 +70,7 @@ class ImageSource(Checked, ABC):
 
     Attributes:
         name: the name the result is reported under.
-        metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config.
+        metric: the metric by which a checkpoint is chosen.
         end_classes: names of the end task's classes.
         train_per_class: labelled images of each class to train on [images].
         dev_per_class: the same for validation [images].
@@ -90,17 +90,10 @@ class ImageSource(Checked, ABC):
 
     @abstractmethod
     def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """Return training images, test images (None without a test split), and class names.
-
-        Raises:
-            UserError: the data cannot be read.
-        """
+        """Return training images, test images (None without a test split), and class names."""
 
     def load(self) -> ImageTask:
-        """Choose the end task's images.
-
-        Where the data set has no test split, the images that are neither in train nor in dev are
-        the test.
+        """Choose the end task's images; without a test split, the rest is the test.
 
         Raises:
             UserError: a class is unknown, or has too few images.
@@ -144,11 +137,7 @@ class ImageSource(Checked, ABC):
 
 @dataclass(frozen=True)
 class ImageTask(EndTaskOfSource):
-    """A labelled task on images, read and checked (see `EndTask`).
-
-    `labels` are in index order; `others` are the training images of the data set's other classes,
-    `other_labels`.
-    """
+    """A labelled task on images (see `EndTask`), and the images of the data set's other classes."""
 
     source: ImageSource
     labels: tuple[str, ...]
@@ -175,11 +164,7 @@ class ImageTask(EndTaskOfSource):
         return {split: getattr(self, split).fingerprint() for split in ("train", "dev", "test")}
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Return rows with `image`, `label` and `unseen`.
-
-        Raises:
-            UserError: the encoder does not read images, or reads another number of channels.
-        """
+        """Return rows with `image`, `label` and `unseen`, if the encoder reads such images."""
         mean = require_image_encoder(encoder, f"task {self.name}").mean
         channels = self.train.images.shape[1]
         if len(mean) != channels:  # one value would be broadcast
@@ -217,13 +202,9 @@ class OtherClasses(Checked):
         require_image_encoder(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """Return the other classes' training images, or as many of them as the size asks for.
-
-        Raises:
-            UserError: the end task is not one of images, or there are fewer images than asked for.
-        """
-        task, images = context.end_task, getattr(context.end_task, "others", None)
-        if not isinstance(task, ImageTask) or images is None or len(task.other_labels) < 2:
+        """Return the other classes' training images, or as many of them as the size asks for."""
+        task = context.end_task
+        if not isinstance(task, ImageTask) or len(task.other_labels) < 2:
             raise UserError(
                 f"auxiliary {name} needs an end task of images with two or more other classes"
             )
@@ -231,7 +212,7 @@ class OtherClasses(Checked):
             raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
         self.check(name, context.encoder)
         size, option = size_of(name, self.size, context.default_size)
-        source = f"{task.name} other classes"
+        source, images = f"{task.name} other classes", task.others
         if size is not None:
             seed, trained = context.seed, context.train_examples
             images = images.at(choose_rows(len(images), size, trained, seed, option, source))
