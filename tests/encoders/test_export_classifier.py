@@ -132,12 +132,6 @@ def test_a_pair_is_read_as_the_body_was_trained(tmp_path):
     torch.testing.assert_close(torch.tensor(logits), expected, rtol=0, atol=1e-5)
 
 
-def test_a_classifier_that_is_saved_apart_is_logged(saved, data_dir, cache_dir, tmp_path, caplog):
-    options = [*saved("modernbert"), "max_steps=1"]
-    recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path)
-    assert "body and head apart" in caplog.text
-
-
 @torch.no_grad()
 def test_the_exported_classifier_reaches_the_score_of_the_result(runs, data_dir):
     run = runs("bert")

@@ -99,14 +99,6 @@ def our_logits(body, head):
 KINDS = ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_body_and_head_give_the_logits_of_the_model(kind):
-    model = model_of(kind)
-    body, head = split_masked_lm(model, set())
-    assert isinstance(head, MaskedLMHead)
-    torch.testing.assert_close(our_logits(body, head), own_logits(model), atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("kind", ["bert with relu", "bert with gelu_new"])
 def test_a_head_with_another_activation_is_kept_as_it_is_or_refused(kind):
     model = model_of(kind)

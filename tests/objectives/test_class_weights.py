@@ -46,15 +46,6 @@ def test_a_key_that_is_no_label_may_differ_from_one_in_case(given):
     assert weights == class_weights([1, 5], ("False", "True"), (2, 2))
 
 
-def test_each_examples_loss_is_its_cross_entropy_times_its_labels_weight():
-    weights = class_weights([1, 4, 2], LABELS, COUNTS)
-    head = torch.nn.Linear(5, 3)
-    features, labels = torch.randn(8, 5), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
-    plain = F.cross_entropy(head(features), labels, reduction="none")
-    found = Classification(3, class_weights=list(weights)).losses(None, head, features, labels)
-    torch.testing.assert_close(found, plain * torch.tensor(weights)[labels])
-
-
 @pytest.mark.parametrize(
     ("dtype", "autocast"),
     [

@@ -174,30 +174,6 @@ def test_rows_do_not_depend_on_those_after_them(name):
     assert torch.equal(few.inputs["targets"], many.inputs["targets"][: few.units])
 
 
-@pytest.mark.parametrize("name", [n for n in MEMBERS if n.startswith("task")])
-def test_a_loss_does_not_depend_on_padding_or_micro_batches(name):
-    encoder, objective = TINY, MEMBERS[name]
-    objective = type(objective)(
-        objective.transform, objective.representation, objective.output, classes=3
-    )
-    torch.manual_seed(0)
-    head = objective.new_head(encoder).eval()
-
-    def mean(micro, **options):
-        batch = batch_of(name, examples=rows(9), micro=micro, **options)
-        losses = [
-            objective.losses(
-                encoder.body, head, objective.features(encoder.body, part.inputs),
-                objective.targets(part.inputs),
-            ).sum()
-            for part in batch.micro_batches
-        ]  # fmt: skip
-        return torch.stack(losses).sum() / batch.units
-
-    assert torch.isclose(mean(100), mean(2), atol=1e-5)
-    assert torch.isclose(mean(100), mean(4, packed=True, on_cpu=True), atol=1e-5)
-
-
 @pytest.mark.parametrize("name", MEMBERS)
 def test_masks_of_pairs_are_packed_on_a_cpu_only(name):
     def forms(**options):

@@ -67,13 +67,6 @@ def test_packed_parts_hold_no_more_tokens_than_padded_ones_can(lengths, size):
     assert in_order == sorted(lengths)
 
 
-def test_packed_parts_are_of_about_the_same_size():
-    lengths = [10] * 32 + [40] * 8 + [64]
-    sizes = [sum(lengths[i] for i in part) for part in split_by_tokens(lengths, 4)]
-    assert len(sizes) == 3
-    assert max(sizes) - min(sizes) <= 64
-
-
 @pytest.fixture
 def texts() -> list[np.ndarray]:
     return [np.arange(length) + 10 * place for place, length in enumerate(LENGTHS)]

@@ -107,14 +107,6 @@ def test_at_least_one_token_is_chosen(seed, encoder):
     assert part.inputs["targets"].item() in (77, 78, 79)
 
 
-def test_micro_batches_without_a_masked_token_are_left_out(encoder):
-    rows = random_rows(encoder.tokenizer, 40, longest=5)
-    batch = masked(encoder, rows, micro=1, probability=0.05)
-    assert 0 < len(batch.micro_batches) < 40
-    assert all(part.units > 0 for part in batch.micro_batches)
-    assert batch.examples == 40
-
-
 def test_the_loss_is_that_of_all_positions_with_those_not_chosen_ignored(encoder):
     rows = random_rows(encoder.tokenizer, 12)
     objective = MaskedLM()

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-import torch
 from sklearn.feature_extraction.text import TfidfVectorizer
-from torch.nn import functional as F
 
-from tartan.encoders.text_encoder import TextEncoder
-from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import (
     RELATION,
@@ -22,7 +19,6 @@ from tartan.objectives.composed.output import (
 from tartan.objectives.composed.representation import Bidirectional
 from tartan.objectives.composed.transform import Unchanged
 from tartan.objectives.corruption import Vocabulary
-from tests.encoders.bodies import random_body
 
 TINY = TinyEncoder(hidden_size=16, layers=2, dropout=0.0).load()
 VOCABULARY = Vocabulary.of(TINY, "a test")
@@ -115,23 +111,6 @@ def test_a_prediction_is_read_at_the_first_token(output):
     assert objective(output).owners(part.inputs).tolist() == [2, 3, 4, 5]
 
 
-@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
-def test_a_body_without_token_types_gets_none(output):
-    encoder = TextEncoder("distil", random_body("distilbert").eval(), letter_pair_tokenizer())
-    collate = objective(output).collate(encoder, 1000)
-    (part,) = collate(TEXTS[:4], np.random.default_rng(0)).micro_batches
-    assert "token_type_ids" not in part.inputs
-
-
-@pytest.mark.parametrize("output", [SentenceOrder(), NextSentence()])
-def test_the_loss_is_the_cross_entropy_of_two_classes(output):
-    head = output.new_head(TINY, classes=7).eval()
-    features, targets = torch.randn(5, 16), torch.tensor([0, 1, 1, 0, 1])
-    assert head(features).shape == (5, 2)
-    expected = F.cross_entropy(head(features), targets, reduction="none")
-    assert torch.equal(output.losses(TINY.body, head, features, targets), expected)
-
-
 @pytest.mark.parametrize(
     ("tokens", "first"),
     [
@@ -197,11 +176,3 @@ def test_of_many_texts_evenly_spaced_ones_are_counted():
     counted = 1 + np.log((1 + 5) / (1 + 1))
     others = 1 + np.log(1 + 5)
     np.testing.assert_allclose(idf[50:60], [counted, others] * 5)
-
-
-def test_the_loss_is_the_squared_error():
-    output = TfIdf()
-    head = output.new_head(TINY, classes=7).eval()
-    features, targets = torch.randn(5, 16), torch.rand(5)
-    expected = (head(features)[:, 0] - targets) ** 2
-    torch.testing.assert_close(output.losses(TINY.body, head, features, targets), expected)

@@ -164,25 +164,6 @@ def test_the_validation_batch_leaves_no_trace_in_the_body(runs, options):
     assert same(part(first.ends["joint"], "heads"), part(other.ends["joint"], "heads"))
 
 
-def test_images_are_evaluated_with_the_recorded_statistics(runs):
-    run = runs("mt_tartan")
-    module, dev = run.modules["joint"].eval(), run.dev["joint"]
-    (whole,) = [dev[index] for index in range(len(dev))]
-    with torch.no_grad():
-        together = module.body(whole.inputs["images"])
-        alone = torch.cat([module.body(image[None]) for image in whole.inputs["images"]])
-    torch.testing.assert_close(together, alone, rtol=1e-4, atol=1e-5)
-
-
-@pytest.mark.parametrize("method", ["finetune", "mt_tartan"])
-def test_a_frozen_body_stays_as_it_was(runs, method):
-    stage = STAGES[method][-1]
-    run = runs(method, f"method.stages.{stage}.freeze_body=true")
-    assert same(part(run.starts[stage], "body"), body_of(run, stage))
-    head = "heads.end_task"
-    assert not same(part(run.starts[stage], head), part(run.ends[stage], head))
-
-
 def test_only_training_images_are_moved_and_mirrored(runs):
     changed = ["classifier.shift=2", "classifier.flip=true"]
     plain, moved = runs("meta_tartan"), runs("meta_tartan", *changed)
