@@ -97,7 +97,7 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
 
     An encoder of somebody else's class, or with somebody else's body, has only a name.
     """
-    kinds = [k for k in type(encoder).__mro__ if _is_rebuilt(k)]
+    kinds: list[Any] = [k for k in type(encoder).__mro__ if _is_rebuilt(k)]
     described = kinds[0].description(encoder) if kinds else None
     if described is None:
         return {"name": encoder.name}

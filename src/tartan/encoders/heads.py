@@ -108,7 +108,8 @@ def split_masked_lm(
         raise UserError(f"{kind}'s decoder is not tied to its word embeddings")
     layers = {"dense": dense, "norm": norm, "decoder": decoder}
     biases = [name for name, layer in layers.items() if layer.bias is not None]
-    head = MaskedLMHead(dense.in_features, *embeddings.shape, biases, norm.eps)
+    vocabulary, width = embeddings.shape
+    head = MaskedLMHead(dense.in_features, vocabulary, width, biases, norm.eps)
     head.dense.load_state_dict(dense.state_dict())
     head.norm.load_state_dict(norm.state_dict())
     if head.bias is not None:

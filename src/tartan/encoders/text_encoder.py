@@ -162,9 +162,9 @@ class TextEncoder:
         body = build() if description["pooler"] else without_pooler(build)
         head = description["masked_lm_head"]
         if head is not None:
-            size, biases = int(config.hidden_size), list(head["biases"])
-            words = body.get_input_embeddings().weight.shape
-            head = MaskedLMHead(size, *words, biases, float(head["eps"]))
+            size, eps = int(config.hidden_size), float(head["eps"])
+            vocabulary, width = body.get_input_embeddings().weight.shape
+            head = MaskedLMHead(size, vocabulary, width, list(head["biases"]), eps)
         return TextEncoder(name, body, tokenizer, head)
 
 
