@@ -262,3 +262,21 @@ def test_a_cached_encoder_needs_no_connection(empty_cache, monkeypatch):
     cached(empty_cache, "some/model")
     encoder = PretrainedEncoder(name="some/model").load()
     assert (encoder.name, encoder.hidden_size) == ("some/model", 16)
+
+
+@pytest.mark.parametrize("kind", ["bert", "distilbert", "roberta", "mpnet"])
+def test_the_lowest_layers_and_the_embeddings_can_be_frozen(kind, tmp_path):
+    folder = save(small_body(kind), tmp_path)
+    body = PretrainedEncoder(name=str(folder), freeze=1).load().body
+    trained = {name for name, p in body.named_parameters() if p.requires_grad}
+    for name, _ in body.named_parameters():
+        assert (name in trained) == ("layer.1." in name or "relative_attention_bias" in name), name
+    with pytest.raises(UserError, match="no more layers"):
+        PretrainedEncoder(name=str(folder), freeze=2).load()
+
+
+def test_layers_that_share_their_weights_cannot_be_frozen_apart(tmp_path):
+    sizes = {**SMALL, "embedding_size": 16}
+    folder = save(AutoModel.from_config(AutoConfig.for_model("albert", **sizes)), tmp_path)
+    with pytest.raises(UserError, match="no more layers of their own"):
+        PretrainedEncoder(name=str(folder), freeze=1).load()

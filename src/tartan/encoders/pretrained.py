@@ -7,6 +7,7 @@ import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ import huggingface_hub
 import torch
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
+from torch import nn
 from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 
 from tartan.encoders.base import Encoder, EncoderSource
@@ -33,7 +35,7 @@ from tartan.encoders.text_encoder import (
 )
 from tartan.errors import UserError, first_line
 from tartan.files import OFFLINE, check_reachable, check_sha256
-from tartan.settings import Below1, Checked, NonNegative
+from tartan.settings import Below1, Checked, Natural, NonNegative
 
 log = logging.getLogger(__name__)
 
@@ -66,6 +68,7 @@ class PretrainedEncoder(Checked):
             `auto_map`); only for code that you have read.
         attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
         hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
+        freeze: number of lowest layers that are not trained; the embeddings are not either then.
         reported_as: the encoder's name in results; None for `name`.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
@@ -75,6 +78,7 @@ class PretrainedEncoder(Checked):
     trust_remote_code: bool = False
     attention_dropout: Below1 | None = None
     hidden_dropout: Below1 | None = None
+    freeze: Natural = 0
     reported_as: str | None = None
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
@@ -85,6 +89,7 @@ class PretrainedEncoder(Checked):
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
         rates = (self.attention_dropout, self.hidden_dropout)
         encoder = load_folder(source, self.name, rates, self.trust_remote_code)
+        freeze_lowest(encoder, self.freeze)
         if self.reported_as is not None:
             encoder.name = self.reported_as
         return encoder
@@ -102,6 +107,7 @@ class PackagedEncoder(Checked):
         sha256: checksums of files, which are verified before loading.
         attention_dropout: see `PretrainedEncoder`.
         hidden_dropout: see `PretrainedEncoder`.
+        freeze: see `PretrainedEncoder`.
         lr: see `PretrainedEncoder`.
     """
 
@@ -112,12 +118,15 @@ class PackagedEncoder(Checked):
     sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
     attention_dropout: Below1 | None = None
     hidden_dropout: Below1 | None = None
+    freeze: Natural = 0
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body, tokenizer and, where the files have one, the masked-LM head, in float32."""
         rates = (self.attention_dropout, self.hidden_dropout)
-        return load_folder(self.location(), self.name, rates)
+        encoder = load_folder(self.location(), self.name, rates)
+        freeze_lowest(encoder, self.freeze)
+        return encoder
 
     def location(self) -> Path:
         """Return the model's folder, after verifying its files.
@@ -196,6 +205,19 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
     except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
+
+
+def freeze_lowest(encoder: TextEncoder, layers: int) -> None:
+    """Exclude the embeddings and a number of lowest layers from training; none if it is 0."""
+    if not layers:
+        return
+    body, depth = encoder.body, int(encoder.body.config.num_hidden_layers)
+    stacks = [m for m in body.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
+    if layers >= depth or not stacks:  # ALBERT's layers share their weights
+        raise UserError(f"encoder.freeze={layers}: {encoder.name} has no more layers of their own")
+    first = next(stacks[0][layers].parameters())
+    for parameter in takewhile(lambda p: p is not first, body.parameters()):  # from below
+        parameter.requires_grad_(False)
 
 
 def load_folder(
