@@ -101,7 +101,7 @@ def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_di
 @pytest.mark.parametrize(
     "target",
     ["os.system", "builtins.eval", "subprocess.Popen", "torch.nn.Linear", "torch.hub.load",
-     "transformers.AutoModel.from_pretrained", "tartan.encoders.hub.local_or_cached",
+     "transformers.AutoModel.from_pretrained", "tartan.encoders.pretrained.local_or_cached",
      "tartan.core.weighting.meta.Nothing", "tartan.methods.optimisation.Optimisation", "", "Meta"],
 )  # fmt: skip
 def test_a_checkpoint_names_no_other_classes_than_it_may(target):
