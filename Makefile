@@ -9,6 +9,9 @@ DOCS_READY := $(VENV)/.docs_ready
 WORKERS ?= 2
 # the same for the slow ones, which wait for processes of their own much of the time
 SLOW_WORKERS ?= 4
+# what gpu-check runs: core,methods,kernels,runs,processes,bench,waits; nothing: all; DEVICE=cpu: a dry run
+ITEMS ?=
+DEVICE ?= cuda
 # optimiser steps of each stage in the demonstration of the report
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
@@ -86,7 +89,7 @@ bench-full: $(READY)
 	$(BIN)/python -m benchmarks full=true $(BENCH)
 
 gpu-check: $(READY)
-	$(BIN)/python -m benchmarks.gpu_check
+	$(BIN)/python -m benchmarks.gpu_check items=$(ITEMS) device=$(DEVICE)
 
 bench-corpus: $(READY)
 	$(BIN)/python -m benchmarks.corpus $(BENCH)

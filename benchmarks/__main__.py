@@ -1,238 +1,138 @@
-"""`python -m benchmarks`: measure speed and memory, print tables, write the figures as JSON."""
+"""`python -m benchmarks`: measure speed and memory, print one table, write the figures as JSON."""
 
 from __future__ import annotations
 
-import json
 import logging
 import os
 import platform
 import sys
 import tempfile
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import hydra
 import torch
-from hydra import compose
+from hydra import initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
 
-from benchmarks.ablations import measure_ablations
 from benchmarks.case import Case
-from benchmarks.evaluation import measure_evaluation
 from benchmarks.floor import measure_floor
-from benchmarks.growth import measure_growth
-from benchmarks.measure import measure_matrix_rate
-from benchmarks.memory import measure_memory, with_growth
+from benchmarks.measure import Row, measure_matrix_rate, options_of, show, write_figures
 from benchmarks.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
-from benchmarks.row import Row, table_of
-from benchmarks.start_up import measure_starts
-from benchmarks.waits import measure_waits
-from tartan.command_line.hydra_errors import run_command_line
-from tartan.command_line.output_file import output_file
+from benchmarks.steps import ABLATIONS, measure_ablation, measure_memory, measure_waits
 from tartan.command_line.quiet import quiet_libraries
 from tartan.core.device import is_on_cuda
-from tartan.errors import UserError
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.precision import resolve_precision
-from tartan.run_folder.stop import stop
-from tartan.settings import CONF, Count, Natural, Text, check
+from tartan.settings import CONF
 
-MINILM, ROBERTA = "minilm", "roberta_base_random"
-Section = Literal[
-    "floor", "ablations", "peers", "waits", "memory", "growth", "evaluation", "start_up"
-]
-"""Methods of `Sections`."""
-_OPTIONS = {
-    "sections": Sequence[Section],
-    "encoders": Sequence[Text],
-    "rounds": Count | None,
-    "batch_size": Count,
-    "warm_up": Natural,
-}
-"""Types of the bench's own options."""
 _TYPES = {"bf16-mixed": torch.bfloat16, "64-true": torch.float64}
 """Type of matrix products by the precision; float32 in others."""
 
 
-class Sections:
+class Bench:
     """Measures the sections of the bench.
 
     Args:
-        config: the config (`conf/bench.yaml`).
+        options: the options (`benchmarks/conf/bench.yaml`).
         scratch: a folder for the cases' runs.
     """
 
-    def __init__(self, config: DictConfig, scratch: Path) -> None:
-        self._config, self._scratch = config, scratch
-        self._options = [
-            f"task={config.data.task}",
-            f"task.max_length={config.data.max_length}",
-            f"data_dir={'null' if config.data.dir is None else config.data.dir}",
-            f"trainer.precision={config.precision}",
-            f"cache_dir={scratch / 'cache'}",
-            *config.options,
-        ]
-        self._encoder = str(config.encoders[0])
-        self._corpus = None if config.data.corpus is None else str(config.data.corpus)
-        self._full = bool(config.full)
-        self._rounds = int(config.rounds or (15 if self._full else 5))
-        run = compose("config", overrides=self._options)
-        accelerator = str(run.trainer.accelerator)
-        self._device = torch.device("cuda" if is_on_cuda(accelerator) else "cpu")
-        precision = resolve_precision(run.trainer.precision, accelerator)
-        self._dtype = _TYPES.get(precision, torch.float32)
+    def __init__(self, options: DictConfig, scratch: Path) -> None:
+        self._options, self._scratch = options, scratch
+        self._rounds = int(options.rounds or (15 if options.full else 5))
+        self.device = torch.device("cuda" if is_on_cuda(options.accelerator) else "cpu")
+        self.precision = resolve_precision(options.precision, options.accelerator)
 
-    def floor(self) -> Sequence[Row]:
+    def floor(self) -> Iterator[Row]:
         """Time each method's step against its floor (see `benchmarks.floor`)."""
-        rate = measure_matrix_rate(self._device, self._dtype)
-        cases = [(MINILM, "finetune", 0), (MINILM, "mt_tartan", 1), (MINILM, "meta_tartan", 1)]
-        cases += [(MINILM, "meta_tartan", 2), (ROBERTA, "meta_tartan", 1)]
-        if self._full:
-            cases += [(MINILM, "mt_tartan", 4), (MINILM, "meta_tartan", 4)]
-            cases += [(ROBERTA, "finetune", 0), (ROBERTA, "mt_tartan", 1)]
-            cases += [(ROBERTA, "meta_tartan", 2), (ROBERTA, "meta_tartan", 4)]
-        return [
-            measure_floor(
-                self._case(method, tasks, encoder), encoder, self._rounds, self._scratch / "floor",
-                warm_up=int(self._config.warm_up), matrix_rate=rate,
-            )
-            for encoder, method, tasks in cases
-            if encoder in self._config.encoders
-        ]  # fmt: skip
+        rate = measure_matrix_rate(self.device, _TYPES.get(self.precision, torch.float32))
+        first = self._options.encoders[0]
+        cases = [(first, "finetune", 0), (first, "mt_tartan", 1), (first, "meta_tartan", 1)]
+        cases += [(first, "meta_tartan", 2)]
+        cases += [(other, "meta_tartan", 1) for other in self._options.encoders[1:]]
+        if self._options.full:
+            cases += [(first, "mt_tartan", 4), (first, "meta_tartan", 4)]
+        for encoder, method, tasks in cases:
+            yield measure_floor(
+                self._case(method, tasks, encoder), self._rounds, int(self._options.warm_up),
+                self._scratch / "floor", self.device, rate,
+            )  # fmt: skip
 
-    def ablations(self) -> Sequence[Row]:
-        """Time a step without each optimisation."""
-        case = self._case("meta_tartan", 1)
-        return measure_ablations(case, self._rounds, self._scratch / "ablations", self._device)
+    def ablations(self) -> Iterator[Row]:
+        """Time a META-TARTAN step without each optimisation."""
+        for ablation in ABLATIONS:
+            case = self._case("meta_tartan", 1)
+            yield measure_ablation(ablation, case, self._rounds, self._scratch, self.device)
 
-    def peers(self) -> Sequence[Row]:
+    def peers(self) -> Iterator[Row]:
         """Time other programs' steps against this one's."""
-        folder, rounds, device = self._scratch / "peers", self._rounds, self._device
-        return [
-            compare_with_published(self._case("meta_tartan", 1), rounds, folder, device),
-            compare_with_trainer(self._case("finetune", 0), rounds, folder, device),
-            compare_with_trainer(self._case("tapt", 0), rounds, folder, device),
-            compare_with_torchjd(self._case("mt_tartan", 2), rounds, folder, device),
-        ]
+        common = self._rounds, self._scratch / "peers", self.device
+        yield compare_with_published(self._case("meta_tartan", 1), *common)
+        yield compare_with_trainer(self._case("finetune", 0), *common)
+        yield compare_with_trainer(self._case("tapt", 0), *common)
+        yield compare_with_torchjd(self._case("mt_tartan", 2), *common)
 
-    def waits(self) -> Sequence[Row]:
-        """Count how often the host waits for the GPU in a step."""
-        if self._device.type != "cuda":
-            print("waits for the GPU: not measured, because there is no GPU")
-            return []
-        return [
-            measure_waits(self._case(method, tasks), self._scratch / "waits", self._device)
-            for method, tasks in (("finetune", 0), ("mt_tartan", 1), ("meta_tartan", 1))
-        ]
-
-    def memory(self) -> Sequence[Row]:
+    def memory(self) -> Iterator[Row]:
         """Measure the peak memory of a step."""
-        numbers = (1, 2, 4, 8, 16) if self._full else (1, 2, 4)
-        cases = [self._case("finetune", 0), self._case("mt_tartan", 1)]
-        cases += [self._case("meta_tartan", number) for number in numbers]
-        composed = [self._case("aang", number) for number in (1, 24, 40)]
-        folder = self._scratch / "memory"
-        rows = [row for case in cases for row in measure_memory([case], folder, self._device)]
-        return with_growth([*rows, *measure_memory(composed, folder, self._device)])
+        numbers = (1, 2, 4, 8, 16) if self._options.full else (1, 2, 4)
+        cases = [("finetune", 0), ("mt_tartan", 1), *(("meta_tartan", n) for n in numbers)]
+        for method, tasks in cases:
+            yield measure_memory(self._case(method, tasks), self._scratch / "memory", self.device)
 
-    def growth(self) -> Sequence[Row]:
-        """Time a step for several numbers of tasks, batch sizes and body sizes."""
-        size = int(self._config.batch_size)
-        numbers = (1, 2, 4, 8) if self._full else (1, 2, 4)
-        widths = (192, 384, 768) if self._full else (192, 384)
-        cases: dict[str, dict[float, Case]] = {
-            "auxiliary tasks": {n: self._case("meta_tartan", n) for n in numbers},
-            "tokens a batch": {
-                part: self._case("meta_tartan", 1, batch_size=max(1, size // part))
-                for part in (4, 2, 1)
-            },
-            "parameters of the body": {
-                width: self._case("meta_tartan", 1, ROBERTA, width=width) for width in widths
-            },
-        }
-        return [
-            measure_growth(along, by_size, self._rounds, self._scratch / "growth", self._device)
-            for along, by_size in cases.items()
+    def waits(self) -> Iterator[Row]:
+        """List where the host waits for the GPU in a step; nothing without one."""
+        cases = (("finetune", 0), ("mt_tartan", 1), ("meta_tartan", 1))
+        for method, tasks in cases if self.device.type == "cuda" else ():
+            yield measure_waits(self._case(method, tasks), self._scratch / "waits", self.device)
+
+    def _case(self, method: str, tasks: int, encoder: str | None = None) -> Case:
+        options, data = self._options, self._options.data
+        overrides = [
+            f"encoder={encoder or options.encoders[0]}",
+            f"task={data.task}",
+            f"task.max_length={data.max_length}",
+            f"data_dir={data.dir or 'null'}",
+            f"trainer.precision={options.precision}",
+            f"trainer.accelerator={options.accelerator}",
+            f"cache_dir={self._scratch / 'cache'}",
+            *options.options,
         ]
-
-    def evaluation(self) -> Sequence[Row]:
-        """Measure the throughput of evaluations on dev."""
-        return [
-            measure_evaluation(
-                self._case("finetune", 0, encoder), encoder, self._rounds,
-                self._scratch / "evaluation", self._device,
-            )
-            for encoder in self._config.encoders
-        ]  # fmt: skip
-
-    def start_up(self) -> Sequence[Row]:
-        """Time a run from the command to its first step, with an empty and a filled cache."""
-        options = ["method=meta_tartan", "auxiliary.size=all", "trainer.enable_progress_bar=false"]
-        if self._corpus is not None:
-            options.append(f"auxiliary.dapt.path={self._corpus}")
-        return measure_starts([*self._options, *options], self._scratch / "start")
-
-    def _case(
-        self,
-        method: str,
-        tasks: int,
-        encoder: str | None = None,
-        batch_size: int | None = None,
-        width: int | None = None,
-    ) -> Case:
-        options = [f"encoder={encoder or self._encoder}", *self._options]
-        if width is not None:
-            sizes = {"hidden_size": width, "intermediate_size": 4 * width}
-            sizes |= {"num_attention_heads": width // 64}
-            options += [f"+encoder.sizes.{name}={value}" for name, value in sizes.items()]
-        size = batch_size or int(self._config.batch_size)
-        return Case(method, tasks, size, options, self._corpus)
+        return Case(method, tasks, int(options.batch_size), overrides, data.corpus)
 
 
-@hydra.main(version_base="1.3", config_path=CONF, config_name="bench")
-def main(config: DictConfig) -> None:
-    """Measure the sections of the config, in order."""
+def main(arguments: list[str]) -> None:
+    """Measure the sections of the options, in order."""
+    options = options_of("bench", arguments)
     quiet_libraries()
     keep_freed_memory()  # as a run does
     logging.getLogger("tartan").setLevel(logging.ERROR)  # without the remarks of a run on its data
-    console = Console(width=None if sys.stdout.isatty() else 120)
-    values: Any = OmegaConf.to_container(config)
-    try:
-        for name, kind in _OPTIONS.items():
-            check(values[name], kind, name)
-        output = output_file(values["output"])
-    except UserError as error:
-        stop(error)
-    measured: dict[str, Any] = {"machine": machine(config), "config": values}
-    with tempfile.TemporaryDirectory() as scratch:
-        bench = Sections(config, Path(scratch))
-        for name in values["sections"]:
-            try:
-                rows: Sequence[Row] = getattr(bench, name)()
-            except UserError as error:
-                stop(f"{name}: {error}")
-            if rows:
-                console.print(table_of(rows))
-            measured[name] = {"rows": [asdict(row) for row in rows]}
-            # after each section, so that an interruption loses no figures
-            output.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
-    console.print(f"figures in {output}", highlight=False)
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as scratch, initialize_config_dir(CONF, version_base="1.3"):
+        bench = Bench(options, Path(scratch))
+        about = machine() | {"precision": bench.precision}
+        for name in options.sections:
+            for row in getattr(bench, name)():
+                rows.append(row)
+                print(f"{row.what}: {row.case}: {row.ratio or row.peak_mib or row.waits}")
+                # after each row, so that an interruption loses no figures
+                plain = OmegaConf.to_container(options)
+                write_figures(options.output, machine=about, options=plain, rows=rows)
+    if rows:
+        show(rows, f"ratios of times: median (quartiles); {about['gpu'] or about['processor']}")
+    print(f"figures in {options.output}")
 
 
-def machine(config: DictConfig) -> dict[str, Any]:
-    """Describe the machine and the settings on which the figures depend."""
+def machine() -> dict[str, Any]:
+    """Describe the machine on which the figures depend."""
     return {
         "gpu": torch.cuda.get_device_name() if torch.cuda.is_available() else None,
         "processor": platform.processor() or platform.machine(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
-        "precision": resolve_precision(config.precision, "auto"),
         "torch": str(torch.__version__),
     }
 
 
 if __name__ == "__main__":
-    run_command_line(main)
+    main(sys.argv[1:])

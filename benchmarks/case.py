@@ -1,20 +1,21 @@
-"""Composes the config of a case of the bench, and runs or builds the stage to measure."""
+"""Composes the run of a case, and builds the stage to measure, with its batches and its step."""
 
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 from hydra import compose
 from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
+from torch import Tensor, nn
 
 from tartan.core.device import autocast_of
-from tartan.core.task import StepBatch
-from tartan.data.batches import with_sampled_batches
+from tartan.core.task import MicroBatch, StepBatch
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import TaskData
 from tartan.experiment.prepare import enabled_stages, prepare
@@ -22,38 +23,22 @@ from tartan.experiment.run import StageChain
 from tartan.kernels.attention import use_kernels
 from tartan.methods.module import TaskMixing
 from tartan.methods.precision import resolve_precision
+from tartan.methods.stage import Stage
+from tartan.methods.update import prepare_update
 
-STAGE_OF = {
-    "finetune": "finetune",
-    "mt_tartan": "joint",
-    "meta_tartan": "joint",
-    "tapt": "tapt",
-    "aang": "joint",
-}
+STAGE_OF = {"finetune": "finetune", "tapt": "tapt", "mt_tartan": "joint", "meta_tartan": "joint"}
 """The stage to measure, by method."""
-_LEFT_OUT = (
-    "transforms.none", "transforms.replace", "transforms.mask", "representations.left_to_right",
-    "representations.right_to_left", "representations.random_factorised", "outputs.end_label",
-)  # fmt: skip
-_SPACES = {
-    1: ["auxiliary=aang_td", *(f"~auxiliary.aang.{part}" for part in _LEFT_OUT)],
-    24: ["auxiliary=aang_td"],
-    40: ["auxiliary=aang_td_ed"],
-}
-"""Options that compose a space of objectives, by their number; the single one is in all spaces."""
 _AUXILIARIES = ("dapt", "tapt", *(f"dapt{number}" for number in range(2, 17)))
 """Names of auxiliary tasks, of which a case has the first ones."""
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case to measure: a method with a number of auxiliary tasks.
+    """A method with a number of auxiliary tasks: on domain text, the task's, then domain text.
 
     Attributes:
         method: name of the method in `conf/method`.
-        tasks: number of auxiliary tasks: on domain text, on the task's text, then on domain text
-            again. For `aang`, the number of composed objectives, 1, 24 or 40, of which each step
-            samples one.
+        tasks: number of auxiliary tasks.
         batch_size: number of examples of each task in a step.
         options: further overrides: data, encoder, precision.
         corpus: file of domain text; None for the task's own.
@@ -65,28 +50,19 @@ class Case:
     options: Sequence[str]
     corpus: str | None = None
 
-    def config(self, steps: int, folder: Path, *more: str) -> DictConfig:
-        """Compose the config of a run of `steps` steps, evaluated only at its end.
+    def __str__(self) -> str:
+        encoder = next(o for o in self.options if o.startswith("encoder="))
+        return f"{self.method}, {self.tasks} auxiliary, {encoder.removeprefix('encoder=')}"
 
-        Args:
-            steps: number of steps.
-            folder: the run folder, which is emptied.
-            more: further overrides.
-        """
+    def config(self, steps: int, folder: Path, *more: str) -> DictConfig:
+        """Compose a run of `steps` steps in a folder that is emptied, evaluated at its end."""
         stage = f"method.stages.{STAGE_OF[self.method]}"
         overrides = [
-            "auxiliary.size=10",
-            *self.options,
-            f"method={self.method}",
-            f"max_steps={steps}",
-            f"{stage}.max_steps={steps}",
-            f"{stage}.max_epochs=null",
-            f"{stage}.batch_size={self.batch_size}",
-            f"{stage}.meta_batch_size={self.batch_size}",
-            "trainer.enable_progress_bar=false",
-            *self._auxiliaries(),
-            *more,
-        ]
+            "auxiliary.size=10", *self.options, f"method={self.method}", f"max_steps={steps}",
+            f"{stage}.max_steps={steps}", f"{stage}.max_epochs=null",
+            f"{stage}.batch_size={self.batch_size}", f"{stage}.meta_batch_size={self.batch_size}",
+            "trainer.enable_progress_bar=false", *self._auxiliaries(), *more,
+        ]  # fmt: skip
         if self.method != "tapt":
             overrides += [f"{stage}.evaluate_every={steps}", f"{stage}.patience=null"]
         config = compose("config", overrides=overrides)
@@ -94,78 +70,95 @@ class Case:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         config.run.folder = str(folder)
+        config.run.stage = STAGE_OF[self.method]
         return config
 
     def _auxiliaries(self) -> list[str]:
-        if self.method == "finetune":
-            return ["auxiliary=none"]
-        if self.method == "tapt":
-            return ["auxiliary=tapt"]
-        if self.method == "aang":
-            return [*_SPACES[self.tasks], "method.stages.joint.sampled=1"]
+        if self.method in ("finetune", "tapt"):
+            return [f"auxiliary={'tapt' if self.method == 'tapt' else 'none'}"]
         names = _AUXILIARIES[: self.tasks]
         kinds = {name: "mlm_task" if name == "tapt" else "mlm_domain" for name in names}
         chosen = [f"+auxiliary_task@auxiliary.{name}={kind}" for name, kind in kinds.items()]
         if self.corpus is not None:
-            chosen += [
-                f"auxiliary.{n}.path={self.corpus}" for n, k in kinds.items() if k == "mlm_domain"
-            ]
+            chosen += [f"auxiliary.{n}.path={self.corpus}" for n in names if n != "tapt"]
         return ["auxiliary=none", *chosen]
-
-
-def build_case(case: Case, steps: int, folder: Path, *more: str) -> BuiltCase:
-    """Build the case's module and batches, for steps without Lightning's Trainer.
-
-    Args:
-        case: the case.
-        steps: number of steps that there are batches for.
-        folder: the run folder, which is emptied.
-        more: further overrides of the config.
-    """
-    config = case.config(steps, folder, *more)
-    stages = enabled_stages(config)
-    prepared = prepare(config, stages)
-    name = STAGE_OF[case.method]
-    module, data = StageChain(config, folder, prepared).build(name, stages[name])
-    use_kernels(module)  # as a run does when it begins to train
-    precision = resolve_precision(config.trainer.precision, str(config.trainer.accelerator))
-    return BuiltCase(config, prepared, module, data, precision)
 
 
 @dataclass
 class BuiltCase:
-    """A case whose stage has been built.
+    """A case whose stage has been built, with the module on a device.
 
     Attributes:
         config: the case's config.
         prepared: data and encoder.
-        module: the LightningModule, on the CPU.
+        stage: the stage's settings.
+        module: the LightningModule.
         data: its batches.
+        device: the device.
         precision: Lightning's name of the precision.
     """
 
     config: DictConfig
     prepared: Prepared
+    stage: Stage
     module: TaskMixing
     data: TaskData
+    device: torch.device
     precision: str
 
-    def batch(self, step: int, device: torch.device) -> StepBatch:
-        """Return the batch of one step, on `device`."""
+    def batch(self, step: int, device: torch.device | None = None) -> StepBatch:
+        """Return the batch of one step, on the case's device or another."""
         accelerator = str(self.config.trainer.accelerator)
-        whole = self.data.steps(self.module.batch_needs, accelerator, self.precision)[step]
-        if whole.unsized:
-            whole = with_sampled_batches(whole, self.module.weighting, self.data.sizes.batch_size)
-        moved: StepBatch = move_data_to_device(whole, device)
+        batches = self.data.steps(self.module.batch_needs, accelerator, self.precision)
+        moved: StepBatch = move_data_to_device(batches[step], device or self.device)
         return moved
 
-    def batches(self, device: torch.device) -> list[StepBatch]:
-        """Return the batches of all steps, on `device`."""
-        return [
-            self.batch(step, device)
-            for step in range(self.data.epoch_steps(self.module.batch_needs))
-        ]
+    def batches(self, device: torch.device | None = None) -> list[StepBatch]:
+        """Return the batches of all steps."""
+        count = self.data.epoch_steps(self.module.batch_needs)
+        return [self.batch(step, device) for step in range(count)]
 
-    def autocast(self, device: torch.device) -> torch.autocast:
+    def autocast(self) -> torch.autocast:
         """Return the context that computes in the case's precision."""
-        return autocast_of(self.precision, device)
+        return autocast_of(self.precision, self.device)
+
+    def stepper(self) -> Callable[[StepBatch], None]:
+        """Return a function that takes this program's step without Lightning's Trainer."""
+        module = self.module
+        optimiser = module.new_optimiser()
+
+        def step(batch: StepBatch) -> None:
+            with self.autocast():
+                record = module.fill_gradients(batch)
+            norm = module.gradient_norm(record)
+            prepare_update(optimiser, norm, module.optimisation.clip_norm, norm.isfinite())
+            optimiser.step()
+            optimiser.zero_grad(set_to_none=True)
+
+        return step
+
+
+def build_case(case: Case, steps: int, folder: Path, device: torch.device, *more: str) -> BuiltCase:
+    """Build a case's module and batches.
+
+    Args:
+        case: the case.
+        steps: number of steps that there are batches for.
+        folder: the run folder, which is emptied.
+        device: the device of the module.
+        more: further overrides of the config.
+    """
+    config = case.config(steps, folder, *more)
+    stages, name = enabled_stages(config), STAGE_OF[case.method]
+    prepared = prepare(config, stages)
+    module, data = StageChain(config, folder, prepared).build(name, stages[name])
+    use_kernels(module)  # as a run does when it begins to train
+    precision = resolve_precision(config.trainer.precision, str(config.trainer.accelerator))
+    return BuiltCase(config, prepared, stages[name], module.to(device), data, device, precision)
+
+
+def loss_of(objective: Any, body: nn.Module, head: nn.Module, part: MicroBatch) -> Tensor:
+    """Return the sum of the losses of a micro-batch, by plain calls of body and head."""
+    states = objective.features(body, part.inputs)
+    loss: Tensor = objective.losses(body, head, states, objective.targets(part.inputs)).sum()
+    return loss

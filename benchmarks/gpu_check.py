@@ -1,4 +1,9 @@
-"""`python -m benchmarks.gpu_check`: run the tests and measurements that need a GPU."""
+"""`python -m benchmarks.gpu_check`: run the tests and measurements that need a GPU.
+
+Nothing is installed or fetched. Options: `items=core,bench` chooses items (all without it),
+`device=cpu` is a dry run with tiny sizes on a machine without a GPU. Each part of an item takes
+minutes; one that is not over after ten has failed.
+"""
 
 from __future__ import annotations
 
@@ -7,51 +12,79 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pandas as pd
 import torch
-from rich.console import Console
 
-from tartan.command_line.tables import titled_table
 from tartan.core.seeding import generator_for
 
 OUTPUT = Path("gpu_check")
 """Folder of texts and the bench's figures."""
-SHAPES = ((128, 128), (32, 512))
+SHAPES = {"cuda": ((128, 128), (32, 512)), "cpu": ((4, 16),)}
 """Numbers of examples in a batch, each with the length of the longest text [tokens]."""
-TESTS = ("tests/core", "tests/methods", "tests/cuda/test_on_gpu.py", "tests/cuda/test_runs.py")
-_PROCESSES = "tests/methods/test_processes.py"
-TESTS_OF_TWO_GPUS = (
-    f"{_PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill",
-    f"{_PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one",
-)
+ENCODERS = {"cuda": "roberta_base_random", "cpu": "tiny"}
 WORDS = "the of and in to was is for on as with by at from his an were are which this"
-TIMEOUT_S = 3600
-"""Time after which an item has failed [s]."""
+PROCESSES = "tests/methods/test_processes.py"
+TESTS = {
+    "core": ["tests/core"],
+    "methods": ["tests/methods"],
+    "kernels": ["tests/cuda/test_on_gpu.py"],
+    "runs": ["tests/cuda/test_runs.py"],
+    "processes": [
+        f"{PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill",
+        f"{PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one",
+    ],
+}
+"""Tests of each item; those of `processes` need two GPUs."""
+ITEMS = (*TESTS, "bench", "waits")
+TIMEOUT_S = 600
+"""Time after which a part has failed [s]."""
+NO_TESTS = 5
+"""Exit code of pytest where it chose no tests."""
 
 
-def bench_of(batch: int, longest: int, folder: Path, *, dropout: bool) -> list[str]:
-    """Return the arguments of Python that run the bench on texts that fill such batches.
+def parts_of(item: str, device: str, folder: Path) -> Iterator[tuple[str, list[str]]]:
+    """Yield the name and the arguments of Python of each part of an item."""
+    if item in TESTS:
+        for chosen in TESTS[item]:
+            fast = ["-m", "not slow and not processes and not manual"] if item == "methods" else []
+            yield chosen, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *fast, chosen]
+        return
+    for batch, longest in SHAPES[device]:
+        texts = folder / f"texts-{longest}"
+        write_texts(texts, longest, batch)
+        for dropout in (True, False):
+            sections = ("waits",) if item == "waits" else ("floor", "peers", "memory")
+            for section in sections:
+                name = f"{section} {batch} x {longest}{'' if dropout else ', no attention dropout'}"
+                yield name, bench_of(section, batch, texts, device, dropout=dropout)
+
+
+def bench_of(section: str, batch: int, texts: Path, device: str, *, dropout: bool) -> list[str]:
+    """Return the arguments of Python that run a section of the bench on `write_texts`' texts.
 
     Args:
+        section: the section.
         batch: number of examples in a batch.
-        longest: length of the longest text [tokens].
-        folder: folder of the figures and, below it, of the texts.
+        texts: folder of the texts, named after the length of the longest.
+        device: `cuda` or `cpu`.
         dropout: whether the encoder has attention dropout.
     """
-    texts = folder / f"texts-{longest}"
-    corpus = texts / "corpus.jsonl"
+    longest = texts.name.rpartition("-")[2]
     options = [f"task.{split}={texts / split}.jsonl" for split in ("train", "dev", "test")]
-    options += ["task.name=made_up", f"task.domain={corpus}", "auxiliary.size=all"]
+    options += ["task.name=made_up", f"task.domain={texts / 'corpus'}.jsonl", "auxiliary.size=all"]
     options.append(f"micro_batch_size={batch}")
-    if not dropout:
+    if not dropout and device == "cuda":
         options.append("+encoder.sizes.attention_probs_dropout_prob=0.0")
-    figures = folder / f"{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
+    few = ["rounds=1", "warm_up=1"] if device == "cpu" else []
+    figures = texts.parent / f"{section}-{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
     return [
-        "-m", "benchmarks", "sections=[floor,peers,waits,memory]", "encoders=[roberta_base_random]",
+        "-m", "benchmarks", f"sections=[{section}]", f"encoders=[{ENCODERS[device]}]",
         f"batch_size={batch}", "data.task=files", f"data.max_length={longest}",
-        f"data.corpus={corpus}", f"options={json.dumps(options)}", f"output={figures}",
+        f"data.corpus={texts / 'corpus'}.jsonl", f"options={json.dumps(options)}",
+        f"accelerator={'gpu' if device == 'cuda' else 'cpu'}", f"output={figures}", *few,
     ]  # fmt: skip
 
 
@@ -75,42 +108,45 @@ def write_texts(folder: Path, longest: int, batch: int) -> None:
         rows.to_json(folder / f"{name}.jsonl", orient="records", lines=True)
 
 
-def run_item(arguments: list[str]) -> str:
+def run_part(arguments: Sequence[str], device: str) -> str:
     """Run tests or a bench, whose output goes to the terminal, and return the outcome."""
     began = time.monotonic()
-    environment = {**os.environ, "TARTAN_TEST_DEVICE": "cuda"}
+    environment = {**os.environ, "TARTAN_TEST_DEVICE": device}
     try:
-        subprocess.run([sys.executable, *arguments], env=environment, timeout=TIMEOUT_S, check=True)
-    except subprocess.CalledProcessError as error:
-        return f"failed (exit code {error.returncode})"
+        done = subprocess.run(
+            [sys.executable, *arguments], env=environment, timeout=TIMEOUT_S, check=False
+        )
     except subprocess.TimeoutExpired:
         return f"failed (not finished after {TIMEOUT_S} s)"
+    if done.returncode == NO_TESTS and "pytest" in arguments:
+        return "skipped (no test applies)"
+    if done.returncode:
+        return f"failed (exit code {done.returncode})"
     return f"passed ({time.monotonic() - began:.0f} s)"
 
 
-def main() -> int:
-    """Run all items and print their outcomes; return 1 if one failed or there is no GPU."""
-    if not torch.cuda.is_available():
-        print("error: gpu_check needs a GPU that PyTorch can use; there is none", file=sys.stderr)
+def main(arguments: Sequence[str]) -> int:
+    """Run the chosen items and print their outcomes; return 1 if one failed or cannot be run."""
+    given = dict(argument.partition("=")[::2] for argument in arguments)
+    chosen, device = given.pop("items", "") or ",".join(ITEMS), given.pop("device", "cuda")
+    items = chosen.split(",")
+    if given or set(items) - set(ITEMS) or device not in SHAPES:
+        print(f"usage: items={','.join(ITEMS)} device=cuda", file=sys.stderr)
         return 1
-    folder = OUTPUT.resolve()
-    pytest = ["-m", "pytest", "-m", "not manual"]
-    items = {chosen: [*pytest, chosen] for chosen in (*TESTS, *TESTS_OF_TWO_GPUS)}
-    for batch, longest in SHAPES:
-        write_texts(folder / f"texts-{longest}", longest, batch)
-        for dropout in (True, False):
-            name = f"{batch} x {longest}{'' if dropout else ', no attention dropout'}"
-            items[name] = bench_of(batch, longest, folder, dropout=dropout)
-    table = titled_table("on this machine's GPUs", "item", "outcome")
-    outcomes = []
-    for name, arguments in items.items():
-        print(f"\n{name} ...", flush=True)
-        alone = name in TESTS_OF_TWO_GPUS and torch.cuda.device_count() < 2
-        outcomes.append("skipped (needs 2 GPUs)" if alone else run_item(arguments))
-        table.add_row(name, outcomes[-1])
-    Console().print(table)
-    return int(any(outcome.startswith("failed") for outcome in outcomes))
+    if device == "cuda" and not torch.cuda.is_available():
+        print("error: there is no GPU that PyTorch can use; device=cpu: a dry run", file=sys.stderr)
+        return 1
+    outcomes = {}
+    for item in items:
+        for name, command in parts_of(item, device, OUTPUT.resolve()):
+            print(f"\n{item}: {name} ...", flush=True)
+            if item == "processes" and device == "cuda" and torch.cuda.device_count() < 2:
+                outcomes[f"{item}: {name}"] = "skipped (needs 2 GPUs)"
+            else:
+                outcomes[f"{item}: {name}"] = run_part(command, device)
+    print("\n" + pd.Series(outcomes, name="outcome").to_string())
+    return int(any(outcome.startswith("failed") for outcome in outcomes.values()))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(main(sys.argv[1:]))

@@ -1,12 +1,19 @@
-"""Measures ratios of times, and the rate of matrix products."""
+"""Measures ratios of times and rates of matrix products, and prints rows as one table."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
+from omegaconf import DictConfig, OmegaConf
+from rich.console import Console
+from rich.table import Table
 from torch.utils.benchmark import Timer
 
 from tartan.methods.measuring import now
@@ -14,14 +21,7 @@ from tartan.methods.measuring import now
 
 @dataclass(frozen=True)
 class Ratio:
-    """The ratio of two times, over pairs that were measured one after the other.
-
-    Attributes:
-        median: median of the pairs' ratios.
-        low: their lower quartile.
-        high: their upper quartile.
-        pairs: number of pairs.
-    """
+    """The ratio of two times over pairs that were measured in turn: median and quartiles."""
 
     median: float
     low: float
@@ -33,19 +33,10 @@ class Ratio:
 
 
 def ratio(times: Sequence[float], of: Sequence[float]) -> Ratio:
-    """Return the ratio of `times` to `of`, pair by pair.
-
-    Args:
-        times: the numerators [s].
-        of: the denominators, as many [s].
-
-    Raises:
-        ValueError: the numbers of measurements differ, or there are none.
-    """
-    if len(times) != len(of) or not times:
-        raise ValueError(f"cannot pair {len(times)} measurements with {len(of)}")
-    low, median, high = np.quantile(np.divide(times, of), (0.25, 0.5, 0.75))
-    return Ratio(float(median), float(low), float(high), len(times))
+    """Return the ratio of `times` to as many of `of`, pair by pair."""
+    pairs = [a / b for a, b in zip(times, of, strict=True)]
+    low, median, high = np.quantile(pairs, (0.25, 0.5, 0.75))
+    return Ratio(float(median), float(low), float(high), len(pairs))
 
 
 def time_interleaved(
@@ -75,15 +66,85 @@ def time_interleaved(
 
 
 def measure_matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float = 1.0) -> float:
-    """Measure the throughput of products of large square matrices [FLOP/s].
-
-    Args:
-        device: the device.
-        dtype: type of the matrices.
-        seconds: duration of the measurement [s].
-    """
+    """Measure the throughput of products of large square matrices [FLOP/s]."""
     size = 8192 if device.type == "cuda" else 1536
     left, right = (torch.randn(size, size, device=device, dtype=dtype) for _ in range(2))
     operands = {"left": left, "right": right}
     timer = Timer("left @ right", globals=operands, num_threads=torch.get_num_threads())
     return 2 * size**3 / timer.blocked_autorange(min_run_time=seconds).mean
+
+
+@dataclass(frozen=True)
+class Row:
+    """A measurement.
+
+    Attributes:
+        section: name of the section.
+        what: what is measured against what.
+        case: method, number of auxiliary tasks, encoder.
+        ratio: time of the one divided by that of the other.
+        seconds: median time of a step [s].
+        tokens_s: tokens of a step, without padding, divided by its time.
+        padding: share of padding in the positions that go through the body [%].
+        matrix: operations a second, compared with what products of large square matrices reach [%].
+        peak_mib: peak memory of a step beyond parameters and optimiser state [MiB].
+        waits: lines at which the host waited for the GPU in a step.
+    """
+
+    section: str
+    what: str
+    case: str
+    ratio: Ratio | None = None
+    seconds: float | None = None
+    tokens_s: float | None = None
+    padding: float | None = None
+    matrix: float | None = None
+    peak_mib: float | None = None
+    waits: str | None = None
+
+
+def table_of(rows: Sequence[Any], title: str) -> Table:
+    """Return a table of rows of one dataclass, without columns that are empty in all of them."""
+    names = [f.name for f in fields(rows[0])]
+    names = [name for name in names if any(getattr(row, name) is not None for row in rows)]
+    table = Table(title=title, title_justify="left")
+    for name in names:
+        number = all(not isinstance(getattr(row, name), str) for row in rows)
+        table.add_column(name, justify="right" if number else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(_cell(getattr(row, name)) for name in names))
+    return table
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+    return "" if value is None else f"{value:,}" if type(value) is int else str(value)
+
+
+def options_of(name: str, arguments: Sequence[str]) -> DictConfig:
+    """Return the options in `benchmarks/conf/NAME.yaml`, changed by `KEY=VALUE` arguments."""
+    path = Path(__file__).parent / "conf" / f"{name}.yaml"
+    if {"-h", "--help"} & set(arguments):
+        print(path.read_text(encoding="utf-8"))
+        sys.exit()
+    options = OmegaConf.load(path)
+    OmegaConf.set_struct(options, True)
+    merged = OmegaConf.merge(options, OmegaConf.from_dotlist(list(arguments)))
+    assert isinstance(merged, DictConfig)
+    return merged
+
+
+def write_figures(path: str, **content: Any) -> None:
+    """Write options and rows as JSON."""
+    plain = {
+        name: [asdict(row) for row in value] if isinstance(value, list) else value
+        for name, value in content.items()
+    }
+    Path(path).write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+
+
+def show(rows: Iterable[Any], title: str) -> None:
+    """Print rows as a table."""
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table_of(list(rows), title))

@@ -17,7 +17,6 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from benchmarks.case import BuiltCase
-from tartan.core.device import without_autocast
 from tartan.core.task import Batch, StepBatch
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.kernels.attention import IMPLEMENTATION
@@ -34,19 +33,16 @@ class PublishedStep:
     Args:
         case: the case.
         micro_batch_size: number of examples that go through the body at once.
-        device: the device of the copies.
     """
 
-    def __init__(self, case: BuiltCase, micro_batch_size: int, device: torch.device) -> None:
+    def __init__(self, case: BuiltCase, micro_batch_size: int) -> None:
         module = case.module
         assert module.meta_head is not None
-        self._case, self._device = case, device
+        self._case, self._device = case, case.device
         self._settings = module.meta_head.settings
         self._names = [task.name for task in module.tasks]
         copies = copy.deepcopy((module.body, list(module.heads.values()), module.meta_head.head))
-        self._body, self._heads, self._meta_head = (
-            copies[0].to(device), [head.to(device) for head in copies[1]], copies[2].to(device),
-        )  # fmt: skip
+        self._body, self._heads, self._meta_head = copies
         for copied in (self._body, *self._heads, self._meta_head):
             replace_dropout(copied, nn.Dropout)
         body: Any = self._body
@@ -63,7 +59,7 @@ class PublishedStep:
     def step(self, batch: StepBatch) -> None:
         """Take one optimiser step on a batch that is on the CPU."""
         assert batch.meta_batch is not None
-        with self._case.autocast(self._device):
+        with self._case.autocast():
             gradients = [
                 self._gradient(head, self._micro_batches(batch.tasks[name]))
                 for name, head in zip(self._names, self._heads, strict=True)
@@ -136,8 +132,8 @@ class PublishedStep:
 
 
 def _backward(loss: Tensor) -> None:
-    with without_autocast(loss.device):
-        torch.autograd.backward(loss)
+    with torch.autocast(loss.device.type, enabled=False):
+        loss.backward()
 
 
 def _cosine(left: list[Tensor | None], right: list[Tensor | None]) -> float:

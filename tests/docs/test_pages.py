@@ -40,7 +40,16 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 CONFIG = re.compile(r"(?:# @package \S+\n)?# (?:my_)?conf/(\S+\.yaml)\n")
 """The first lines of a block that is a config of the reader's own."""
-PROGRAMS = {"run", "check", "predict", "build_corpus", "compare", "report", "study", "bench"}
+PROGRAMS = {
+    "run",
+    "check",
+    "predict",
+    "build_corpus",
+    "compare",
+    "report",
+    "study",
+    "benchmarks.gpu_check",
+}
 TARGETS = (ROOT / "Makefile").read_text()
 
 
