@@ -22,9 +22,9 @@ from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.experiment.run import StageChain
 from tartan.kernels.attention import use_kernels
 from tartan.methods.module import TaskMixing
+from tartan.methods.optimisation import prepare_update
 from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage
-from tartan.methods.update import prepare_update
 
 STAGE_OF = {"finetune": "finetune", "tapt": "tapt", "mt_tartan": "joint", "meta_tartan": "joint"}
 """The stage to measure, by method."""

@@ -30,8 +30,8 @@ PROCESSES = "tests/methods/test_processes.py"
 TESTS = {
     "core": ["tests/core"],
     "methods": ["tests/methods"],
-    "kernels": ["tests/cuda/test_on_gpu.py"],
-    "runs": ["tests/cuda/test_runs.py"],
+    "kernels": ["tests/kernels/test_on_gpu.py"],
+    "runs": ["tests/kernels/test_gpu_runs.py"],
     "processes": [
         f"{PROCESSES}::test_two_processes_give_the_run_of_one_also_after_a_kill",
         f"{PROCESSES}::test_a_sharded_body_is_trained_as_a_whole_one",

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tartan.compare.experiments import stage_options
+from tartan.compare.plan import stage_options
 from tartan.errors import UserError
 from tartan.files import read_yaml, violation
 
