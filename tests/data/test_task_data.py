@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import resource
+import signal
 from pathlib import Path
+from types import SimpleNamespace
 
 import datasets
 import lightning.pytorch as pl
@@ -12,13 +16,14 @@ import torch
 
 from tartan import TartanData
 from tartan.core.task_names import END_TASK
+from tartan.core.weighting.fixed import Uniform
 from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.batches import BatchNeeds
 from tartan.data.end_task import Splits
 from tartan.data.evaluation_batch import unlabelled_batch
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
-from tartan.data.task_data import BatchSizes, TaskData
+from tartan.data.task_data import BatchSizes, TaskData, _warn_of_idle_processes
 from tartan.encoders import text_encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
@@ -149,16 +154,19 @@ def test_a_trainer_is_told_where_there_is_no_test_split(call, cache_dir, tmp_pat
         getattr(trainer(tmp_path), call)(module, datamodule=data)
 
 
+def loader_of(data, folder):
+    """The loader of a Trainer that trains on a CPU."""
+    data.trainer = pl.Trainer(accelerator="cpu", logger=False, default_root_dir=folder)
+    data.trainer.strategy.connect(FineTuning.for_data(data, lr=1e-3))
+    return data.train_dataloader()
+
+
 @pytest.mark.usefixtures("gpu")
 def test_loaders_are_made_for_the_trainers_device_not_for_what_the_machine_has(
     data_dir, cache_dir, tmp_path
 ):
     data = toy_data(data_dir, cache_dir)
-    module = FineTuning.for_data(data, lr=1e-3)
-    on_cpu = pl.Trainer(accelerator="cpu", logger=False, default_root_dir=tmp_path)
-    on_cpu.strategy.connect(module)
-    data.trainer = on_cpu
-    loader = data.train_dataloader()._loader
+    loader = loader_of(data, tmp_path)._loader
     assert (loader.num_workers, loader.pin_memory) == (0, False)
 
 
@@ -174,3 +182,58 @@ def test_what_is_said_of_unlabelled_texts_needs_some(argument, auxiliaries, cach
     texts = [{list(argument).count("column") * "body" or "text": "some text"}] * 40
     data = TartanData(ROWS, auxiliaries=auxiliaries | {"dapt": texts}, **given)
     assert len(data.prepared.rows("dapt")) == (24 if "size" in argument else 40)
+
+
+def test_a_signal_to_the_whole_group_leaves_the_loader_to_the_first_process(
+    data_dir, cache_dir, tmp_path
+):
+    loader = loader_of(toy_data(data_dir, cache_dir, num_workers=1), tmp_path)
+    steps = iter(loader)
+    first = next(steps)
+    for worker in loader._loader._iterator._workers:
+        os.kill(worker.pid, signal.SIGTERM)
+    assert [first.step, *(step.step for step in steps)] == list(range(len(loader)))
+
+
+def test_batches_of_many_parts_come_from_workers_where_few_files_may_be_open(cache_dir, tmp_path):
+    """Each tensor that a worker sends is an open file."""
+    rows = [{"text": f"text {n}", "label": "ab"[n % 2]} for n in range(600)]
+    data = TartanData(
+        rows, rows, rows, encoder="tiny", batch_size=512, cache_dir=cache_dir, num_workers=1,
+        sizes={"micro_batch_size": 2, "packed": False},
+    )  # fmt: skip
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    used = len(list(Path("/proc/self/fd").iterdir()))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (used + 300, hard))
+    try:
+        batch = next(iter(loader_of(data, tmp_path))).tasks[END_TASK]
+        assert sum(len(part.inputs) for part in batch.micro_batches) > 600
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_what_is_made_in_the_first_process_is_pinned_for_a_gpu(data_dir, cache_dir, monkeypatch):
+    data = toy_data(data_dir, cache_dir)
+    needs = BatchNeeds("joint", (END_TASK, "tapt", "dapt"), sampled=1)
+    weighting = Uniform([END_TASK, "tapt", "dapt"])
+    pinned = []
+    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self)
+    monkeypatch.setattr(weighting, "batch_sizes", lambda names, size: dict.fromkeys(names, size))
+    for kind in ("cpu", "cuda"):
+        data.trainer = SimpleNamespace(
+            lightning_module=SimpleNamespace(weighting=weighting), global_rank=0, world_size=1,
+            strategy=SimpleNamespace(root_device=torch.device(kind)),
+        )  # fmt: skip
+        made = data.on_before_batch_transfer(data.steps(needs)[0], 0)
+        assert len(made.tasks) == 2
+        assert bool(pinned) == (kind == "cuda")
+
+
+def test_processes_that_have_nothing_to_do_are_warned_of(data_dir, cache_dir, caplog):
+    data = toy_data(data_dir, cache_dir)
+    for processes in (1, 2):
+        steps = data.steps(BatchNeeds("joint", (END_TASK,)), "cpu")
+        _warn_of_idle_processes(steps, processes)
+    assert [r.getMessage()[:48] for r in caplog.records if "micro-batches" in r.getMessage()] == [
+        "a step has 1 micro-batches for 2 processes, some"
+    ]

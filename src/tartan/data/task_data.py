@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import resource
 import signal
@@ -15,6 +16,7 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
+from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from torch.utils.data import DataLoader, Sampler
 
 from tartan.core.device import is_cpu, is_on_cpu
@@ -36,6 +38,8 @@ from tartan.encoders.text_encoder import packs_texts, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Count, Natural, checked
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,7 +116,10 @@ class TaskData(pl.LightningDataModule):
         each micro-batch is the same on any number of processes, dropout and masks included.
         """
         trainer, needs = self._running(), self._needs()
-        share = partial(share_of, **self._share(trainer)) if trainer.world_size > 1 else None
+        steps, share = self.steps(needs, *self._arithmetic()), None
+        if trainer.world_size > 1:
+            share = partial(share_of, **self._share(trainer))
+            _warn_of_idle_processes(steps, trainer.world_size)
 
         def next_step() -> int:
             if not trainer.overfit_batches:
@@ -125,7 +132,7 @@ class TaskData(pl.LightningDataModule):
         if workers:
             _allow_open_files()
         return StepLoader(
-            self.steps(needs, *self._arithmetic()),
+            steps,
             next_step,
             collate_fn=share,
             num_workers=workers,
@@ -142,7 +149,9 @@ class TaskData(pl.LightningDataModule):
         weighting = getattr(trainer.lightning_module, "weighting", None)
         assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
         size = self.sizes.batch_size
-        return with_sampled_batches(batch, weighting, size, **self._share(trainer))
+        whole = with_sampled_batches(batch, weighting, size, **self._share(trainer))
+        on_cuda = trainer.strategy.root_device.type == "cuda"
+        return whole.pin_memory() if on_cuda else whole  # as the loader pins the others
 
     def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
         """Return a loader of dev, each example once; none where the end task is not trained.
@@ -336,6 +345,17 @@ class _FromStep(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.first + self.steps))
+
+
+@rank_zero_only
+def _warn_of_idle_processes(steps: StepBatches, processes: int) -> None:
+    """Warn where a step has fewer micro-batches than there are processes to share them."""
+    count = sum(len(batch.micro_batches) for batch in steps[0].tasks.values())
+    if 0 < count < processes:
+        log.warning(
+            "a step has %s micro-batches for %s processes, some of which wait for the others; a "
+            "smaller micro_batch_size makes more", count, processes,
+        )  # fmt: skip
 
 
 def _ignore_termination(worker: int) -> None:
