@@ -22,7 +22,14 @@ from tartan.objectives.corruption import Vocabulary
 
 @dataclass(frozen=True)
 class ObjectiveSpace:
-    """All legal combinations of a text, a transform, a representation and an output, by name."""
+    """All legal combinations of a text, a transform, a representation and an output.
+
+    Attributes:
+        data: the texts by name.
+        transforms: the input transforms by name.
+        representations: the representations by name.
+        outputs: the outputs by name.
+    """
 
     data: Mapping[str, AuxiliaryText]
     transforms: Mapping[str, Transform]
