@@ -20,10 +20,10 @@ from benchmarks.floor import measure_floor
 from benchmarks.measure import Row, measure_matrix_rate, options_of, show, write_figures
 from benchmarks.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from benchmarks.steps import ABLATIONS, measure_ablation, measure_memory, measure_waits
-from tartan.command_line.quiet import quiet_libraries
 from tartan.core.device import is_on_cuda
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.precision import resolve_precision
+from tartan.runs.command_line import quiet_libraries
 from tartan.settings import CONF
 
 _TYPES = {"bf16-mixed": torch.bfloat16, "64-true": torch.float64}

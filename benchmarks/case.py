@@ -18,13 +18,13 @@ from tartan.core.device import autocast_of
 from tartan.core.task import MicroBatch, StepBatch
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import TaskData
-from tartan.experiment.prepare import enabled_stages, prepare
-from tartan.experiment.run import StageChain
 from tartan.kernels.attention import use_kernels
 from tartan.methods.module import TaskMixing
 from tartan.methods.optimisation import prepare_update
 from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage
+from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.run import StageChain
 
 STAGE_OF = {"finetune": "finetune", "tapt": "tapt", "mt_tartan": "joint", "meta_tartan": "joint"}
 """The stage to measure, by method."""

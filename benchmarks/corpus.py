@@ -21,8 +21,8 @@ from omegaconf import OmegaConf
 
 from benchmarks.measure import options_of, show, write_figures
 from benchmarks.synthetic_articles import FIELD, SyntheticArticles
-from tartan.command_line.quiet import quiet_libraries
 from tartan.data.corpus_folder import read_corpus_folder
+from tartan.runs.command_line import quiet_libraries
 from tartan.settings import CONF, build, quoted
 
 MIB = 1 << 20

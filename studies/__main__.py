@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tartan.command_line.closed_pipe import quiet_at_closed_pipe
 from tartan.errors import UserError
+from tartan.runs.command_line import quiet_at_closed_pipe
 
 _EPILOG = """\
 parts: the files of studies/conf/. Options of all runs follow as NAME=VALUE, e.g.

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from studies.part import SETFIT, TFIDF, Cell, Part, cells_of
 from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
-from tartan.command_line.child import run_child
 from tartan.errors import UserError
 from tartan.files import read_json, write_text_durably
-from tartan.run_folder.name import RESULT
+from tartan.runs.command_line import run_child
+from tartan.runs.name import RESULT
 from tartan.settings import quoted
 
 

@@ -18,7 +18,7 @@ from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.files import Plain, read_bytes, read_json, violation, write_durably
 from tartan.report.runs import read_run, read_steps
-from tartan.run_folder.result import Result
+from tartan.runs.result import Result
 
 CELL = "study.json"
 """File in a run folder that records its cell of the study, and the commit that trained it."""

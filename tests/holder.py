@@ -12,7 +12,7 @@ from tests.conftest import ROOT
 
 HOLD = """
 import pathlib, sys
-from tartan.run_folder.lock import exclusive_run
+from tartan.runs.folder import exclusive_run
 with exclusive_run(pathlib.Path(sys.argv[1])):
     print("held", flush=True)
     sys.stdin.read()

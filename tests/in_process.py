@@ -14,8 +14,8 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from torch import Tensor
 
-import tartan.experiment.main
-import tartan.experiment.run
+import tartan.runs.command
+import tartan.runs.run
 from tartan.data.batches import EvaluationBatches, StepBatches
 from tartan.data.task_data import TaskData
 from tartan.methods.module import TaskMixing
@@ -109,8 +109,8 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
     """Run an experiment, looking on."""
     run = RecordedRun(folder)
     fit_stage, evaluate_on_test = (
-        tartan.experiment.run.fit_stage,
-        tartan.experiment.run.evaluate_on_test,
+        tartan.runs.run.fit_stage,
+        tartan.runs.run.evaluate_on_test,
     )
 
     def fit(module: TaskMixing, data: TaskData, *args: Any, name: str, **kwargs: Any) -> Any:
@@ -129,9 +129,9 @@ def recorded_run(options: Sequence[str], folder: Path) -> RecordedRun:
         return evaluate_on_test(module, *args, **kwargs)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tartan.experiment.run, "fit_stage", fit)
-        patch.setattr(tartan.experiment.run, "evaluate_on_test", test)
-        run.result = tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
+        patch.setattr(tartan.runs.run, "fit_stage", fit)
+        patch.setattr(tartan.runs.run, "evaluate_on_test", test)
+        run.result = tartan.runs.run.run_experiment(config_of(options), folder).as_json()
     return run
 
 

@@ -20,7 +20,7 @@ from transformers import BertConfig, BertModel, T5Config, T5Model
 
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
-from tartan.experiment.run import run_experiment
+from tartan.runs.run import run_experiment
 from tests.in_process import config_of, toy
 
 Files = dict[str, bytes]

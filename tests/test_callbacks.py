@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.methods import FineTuning
+from tartan.runs.prepare import enabled_stages, prepare
 from tests.in_process import config_of, recorded_run, toy
 
 STAGE = "method.stages.finetune"

@@ -13,14 +13,14 @@ from tartan.data.objective_space import ComposedAuxiliary
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.experiment.prepare import (
+from tartan.methods.fit import build_trainer
+from tartan.methods.stage import Stage
+from tartan.runs.prepare import (
     auxiliaries_of,
     enabled_stages,
     module_class,
     named_auxiliaries,
 )
-from tartan.methods.fit import build_trainer
-from tartan.methods.stage import Stage
 from tartan.settings import build
 from tartan.vision.task import OtherClasses
 from tests.in_process import CONF, STAGES, config_of

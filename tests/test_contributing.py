@@ -13,8 +13,8 @@ import yaml
 from omegaconf import open_dict
 
 from tartan.encoders.tiny import TinyEncoder
-from tartan.experiment.run import run_experiment
 from tartan.methods import MTTartan
+from tartan.runs.run import run_experiment
 from tartan.settings import build
 from tests.conftest import ROOT
 from tests.in_process import config_of, recorded_run, toy

@@ -39,8 +39,8 @@ from tartan.methods.checkpoint import load_checkpoint
 from tartan.predict.predict import Settings, predict_file
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of, write_report
-from tartan.run_folder.lock import exclusive_run
-from tartan.run_folder.stored import check_same_inputs, stored_result
+from tartan.runs.folder import check_same_inputs, exclusive_run
+from tartan.runs.result import stored_result
 from tests.corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
 from tests.report.made_up_runs import result_of, write_run
@@ -141,7 +141,7 @@ class Targets:
         with exclusive_run(at):
             write_durably(at / "begun", lambda path: path.write_text("begun"))
         stored_result(OmegaConf.create(CONFIG), at)
-        check_same_inputs({"task train": "0a"}, OmegaConf.create({"task": {}, "auxiliary": {}}), at)
+        check_same_inputs({"task train": "0a"}, at)
 
     def _built(self, at: Path, _: Path) -> None:
         load_corpus(at, "text", at / "cache")

@@ -10,8 +10,8 @@ import pytest
 from hydra import compose, initialize_config_dir
 
 from tartan.report.runs import find_runs
-from tartan.run_folder.lock import LOCK
-from tartan.run_folder.sweep import RECORDS
+from tartan.runs.folder import LOCK
+from tartan.runs.sweep import RECORDS
 from tests import slurm
 from tests.in_process import CONF
 

@@ -15,8 +15,8 @@ from tartan.data.columns import Columns
 from tartan.data.labelled import read_labelled
 from tartan.data.table.open import open_table
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
-from tartan.experiment.run import run_experiment
+from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.run import run_experiment
 from tests.in_process import config_of
 
 pytestmark = pytest.mark.slow

@@ -13,13 +13,13 @@ from transformers import AutoModelForMaskedLM
 from tartan.data import text_auxiliary
 from tartan.encoders.pretrained import load_folder
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
-from tartan.experiment.run import run_experiment
 from tartan.report.runs import find_runs
 from tartan.report.settings import benchmarks_of
 from tartan.report.summary import inventory
-from tartan.run_folder.result import read_result
-from tartan.run_folder.summary import print_summary
+from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.result import read_result
+from tartan.runs.run import run_experiment
+from tartan.runs.summary import print_summary
 from tests.corpus.made_up import built
 from tests.in_process import config_of, recorded_run, toy
 from tests.methods.test_resume import Killed, assert_same_run

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from tartan.experiment.main import exit_code
 from tartan.report.runs import read_command
+from tartan.runs.command import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
 from tests.programs import started
@@ -314,8 +314,8 @@ def test_a_signal_during_the_test_evaluation_is_no_success(
     signum, code, finetune_options, tmp_path, monkeypatch, request
 ):
     """Lightning's own handlers are in charge there, and leave with 0 and 1."""
-    from tartan.experiment.run import run_experiment
     from tartan.methods.module import TaskMixing
+    from tartan.runs.run import run_experiment
 
     if signum == signal.SIGINT:  # which a shell's background job ignores, and so its tests
         before = signal.signal(signum, signal.default_int_handler)

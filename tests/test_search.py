@@ -10,7 +10,7 @@ from hydra import compose, initialize_config_dir
 
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
-from tartan.run_folder.run_next import RUN_NEXT
+from tartan.runs.sweep import RUN_NEXT
 from tests.in_process import CONF, config_of, recorded_run, toy
 from tests.test_launchers import DIGITS, states_in
 

@@ -13,7 +13,6 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
 from tartan import TartanData
-from tartan.core.weighting.meta import Meta
 from tartan.errors import UserError
 from tartan.methods.meta_tartan import MetaTartan
 from tartan.methods.optimisation import Optimisation
@@ -108,7 +107,6 @@ def test_a_function_checks_its_arguments_and_stays_what_it_is():
 @pytest.mark.parametrize(
     ("make", "option"),
     [
-        (lambda: Meta(["end_task"], eta=-1), "eta"),
         (lambda: Optimisation(warmup=2), "warmup"),
         (lambda: TartanData("a.csv", batch_size=0), "batch_size"),
         (lambda: TartanData("a.csv", size="most"), "size"),

@@ -21,8 +21,8 @@ from docs.builder.docstrings import arguments, default_of, parameters
 from docs.builder.words import words
 from tartan.corpus.settings import Options
 from tartan.data.auxiliary import AuxiliarySettings
-from tartan.experiment.settings import RunSettings, TrainerSettings
 from tartan.predict.predict import Settings
+from tartan.runs.settings import RunSettings, TrainerSettings
 from tartan.settings import hints_of
 
 TYPES: dict[str, type] = {

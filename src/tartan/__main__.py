@@ -5,7 +5,7 @@ import sys
 
 COMMANDS = {
     "run": (
-        "tartan.experiment.main",
+        "tartan.runs.command",
         "train: +experiment=NAME, OPTION=VALUE, -m for sweeps",
     ),
     "check": ("tartan.check.main", "look at your data before training; takes the options of run"),

@@ -16,17 +16,15 @@ import urllib.request
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Any, TypeVar
 
 import yaml
-from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError, ValidationInfo
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from tartan.errors import UserError, first_line
 
 LARGEST = 32 << 20
 """Maximum size of a JSON or YAML file that is read [bytes]."""
-LONGEST_NAME = 300
-"""Maximum length of a name in a file from elsewhere [characters]."""
 CONNECT_TIMEOUT_S = 5.0
 """Time after which a server that does not answer counts as unreachable [s]."""
 OFFLINE = (
@@ -228,21 +226,6 @@ class Plain(BaseModel):
 
 
 Model = TypeVar("Model", bound=Plain)
-
-
-def is_bounded(info: ValidationInfo) -> bool:
-    """Return whether lengths are limited, because anybody may have written the validated file."""
-    return bool(info.context)
-
-
-def _short(value: str, info: ValidationInfo) -> str:
-    if is_bounded(info) and len(value) > LONGEST_NAME:
-        raise ValueError(f"String should have at most {LONGEST_NAME} characters")
-    return value
-
-
-Short = Annotated[str, AfterValidator(_short)]
-"""A name; in a file from elsewhere it has at most `LONGEST_NAME` characters."""
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:

@@ -180,10 +180,9 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
     import hydra
     from omegaconf.errors import OmegaConfBaseException
 
-    values = _resolved(node, option)
-    if not isinstance(values, dict) or TARGET not in values:
+    values = check_node(node, option)
+    if TARGET not in values:
         raise UserError(f"{option} names no class: its file needs a line {TARGET}: package.Class")
-    _check_arguments(values, option)
     try:
         return hydra.utils.instantiate(node, _convert_="all", **arguments)
     except (hydra.errors.InstantiationException, OmegaConfBaseException) as error:
@@ -195,6 +194,19 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         if place != option and not place.startswith(f"{option}."):
             place = f"{option}.{place}"  # of a node without the config that it is from
         raise UserError(f"{place}: {first_line(cause)}") from error
+
+
+def check_node(node: Any, option: str) -> dict[str, Any]:
+    """Return a node's values after checking those that are arguments of this project's classes.
+
+    Raises:
+        UserError: one has another type than its class declares.
+    """
+    values = _resolved(node, option)
+    if not isinstance(values, dict):
+        raise UserError(f"{option} is no mapping of options, got {values!r}")
+    _check_arguments(values, option)
+    return values
 
 
 def differing(stored: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:

@@ -67,8 +67,8 @@ def test_the_command_trains_beside_a_users_own_src(installed, toy_options, tmp_p
     (tmp_path / "conf" / "experiment" / "mine.yaml").write_text(
         "# @package _global_\ndefaults:\n  - override /method: finetune\nmax_steps: 2\n"
     )
+    choices = ["+experiment=mine", "auxiliary=none"]
     options = [option for option in toy_options if not option.startswith("max_steps")]
-    choices = ["--config-dir=conf", "+experiment=mine", "auxiliary=none"]
     done = subprocess.run(
         [sys.executable, "-m", "tartan", "run", *choices, *options],
         cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(installed)}, capture_output=True,

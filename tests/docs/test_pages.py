@@ -26,8 +26,8 @@ from docs.builder.included_code import with_code
 from tartan.compare.request import request_of
 from tartan.core.step import StepRecord
 from tartan.core.weighting.meta import Meta
-from tartan.experiment.run import run_experiment
 from tartan.predict.predict import Settings, predict_file
+from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import CONF, config_of
 

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from tartan.experiment.main import FOLDER, STARTER
 from tartan.methods.resume_points import points
+from tartan.runs.command import FOLDER, STARTER
 from tests.programs import PYTHONPATH
 
 PROGRAM = [sys.executable, "-m", "src.run"]

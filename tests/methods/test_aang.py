@@ -9,8 +9,8 @@ import torch
 from tartan.data.batches import with_sampled_batches
 from tartan.data.shares import share_of
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.methods.module import TaskMixing
+from tartan.runs.prepare import enabled_stages, prepare
 from tests.in_process import config_of, recorded_run, same, toy
 
 pytestmark = pytest.mark.slow

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
 from tartan.methods.measuring import peak_bytes
+from tartan.runs.prepare import enabled_stages, prepare
 from tests.core.steps import take_step
 from tests.in_process import config_of, recorded_run, same, toy
 

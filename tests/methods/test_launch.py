@@ -8,8 +8,8 @@ import sys
 
 import pytest
 
-from tartan.experiment.main import FOLDER, STARTER
 from tartan.methods.launch import clean_processes, is_main_process, torchrun_processes
+from tartan.runs.command import FOLDER, STARTER
 from tests.conftest import ROOT
 from tests.programs import called
 

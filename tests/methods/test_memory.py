@@ -6,7 +6,7 @@ import pytest
 import torch
 from omegaconf import OmegaConf
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.errors import UserError
 from tartan.methods.memory import memory_advice
 from tartan.methods.module import TaskMixing
@@ -57,6 +57,4 @@ def test_a_run_that_runs_out_says_so(method, option, data_dir, cache_dir, tmp_pa
 
     monkeypatch.setattr(TaskMixing, method, greedy)
     with pytest.raises(UserError, match=f"out of memory in .*; use {option} "):
-        tartan.experiment.run.run_experiment(
-            config_of(toy(data_dir, cache_dir, "finetune")), tmp_path
-        )
+        tartan.runs.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)

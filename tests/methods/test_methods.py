@@ -11,10 +11,10 @@ import pytest
 import torch
 from sklearn.metrics import f1_score
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.experiment.prepare import Prepared
 from tartan.methods.best_weights import BestWeights
+from tartan.runs.prepare import Prepared
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 
 pytestmark = pytest.mark.slow
@@ -332,7 +332,7 @@ class Watched:
 def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch, method):
     rows: list[list[int]] = []
     at_fits: list[int] = []
-    prepare, fit_stage = tartan.experiment.run.prepare, tartan.experiment.run.fit_stage
+    prepare, fit_stage = tartan.runs.run.prepare, tartan.runs.run.fit_stage
 
     def prepare_watched(*args: Any) -> Prepared:
         prepared = prepare(*args)
@@ -345,8 +345,8 @@ def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch, method)
         at_fits.append(len(rows))
         return outcome
 
-    monkeypatch.setattr(tartan.experiment.run, "prepare", prepare_watched)
-    monkeypatch.setattr(tartan.experiment.run, "fit_stage", fit_watched)
+    monkeypatch.setattr(tartan.runs.run, "prepare", prepare_watched)
+    monkeypatch.setattr(tartan.runs.run, "fit_stage", fit_watched)
     run = new_run(method, "evaluation_batch_size=10")
     assert at_fits == [0] * len(STAGES[method])
     assert sorted(row for read in rows for row in read) == list(range(31))

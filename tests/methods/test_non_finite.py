@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.core.mixture import weighted_mean
 from tartan.core.passes import Passes
 from tartan.core.weighting.base import Weighting
@@ -50,7 +50,7 @@ def poisoned(monkeypatch):
 
 
 def run(options, folder):
-    return tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
+    return tartan.runs.run.run_experiment(config_of(options), folder).as_json()
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
@@ -156,7 +156,7 @@ def test_weights_that_are_not_finite_are_named(data_dir, cache_dir, tmp_path):
     config.weighting = {"_target_": f"{__name__}.NanW"}
     line = r"a weight of NanW is not finite, and 5 updates .*; .* options and its mix\(step\)$"
     with pytest.raises(UserError, match=line):
-        tartan.experiment.run.run_experiment(config, tmp_path)
+        tartan.runs.run.run_experiment(config, tmp_path)
 
 
 @pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])

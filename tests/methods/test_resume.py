@@ -10,7 +10,7 @@ import signal
 import pytest
 import torch
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.errors import UserError
 from tartan.methods.checkpoint import DurableCheckpointIO
 from tartan.methods.module import TaskMixing
@@ -45,7 +45,7 @@ def options_of(method, data_dir, cache_dir):
 
 
 def run(options, folder):
-    return tartan.experiment.run.run_experiment(config_of(options), folder).as_json()
+    return tartan.runs.run.run_experiment(config_of(options), folder).as_json()
 
 
 def without_timings(result):

@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.methods.module import TaskMixing
 from tartan.methods.resume_points import points
 from tests.in_process import config_of, toy
@@ -55,7 +55,7 @@ def signals(monkeypatch):
 def run(data_dir, cache_dir, folder, *options):
     options = ("method.stages.finetune.evaluate_every=6", *options)
     config = config_of(toy(data_dir, cache_dir, "finetune", *options))
-    return tartan.experiment.run.run_experiment(config, folder).as_json()
+    return tartan.runs.run.run_experiment(config, folder).as_json()
 
 
 def steps_of(folder):

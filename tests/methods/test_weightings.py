@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.in_process import OF_COMPOSED_OBJECTIVES, config_of, toy
@@ -23,7 +23,7 @@ def test_a_weighting_trains_the_toy_task(name, data_dir, cache_dir, tmp_path):
     options = toy(data_dir, cache_dir, method, f"weighting={name}", *NEEDED.get(name, []))
     options.append("trainer.precision=bf16-mixed")  # solvers do not know 16 bits
     try:
-        result = tartan.experiment.run.run_experiment(config_of(options), tmp_path).as_json()
+        result = tartan.runs.run.run_experiment(config_of(options), tmp_path).as_json()
     except UserError as error:
         if "weightings" not in str(error):
             raise

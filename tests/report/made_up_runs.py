@@ -13,7 +13,7 @@ import yaml
 
 from tartan.report.runs import Run, read_run
 from tartan.report.settings import Benchmark, Setting, benchmarks_of
-from tartan.run_folder.result import SCHEMA
+from tartan.runs.result import SCHEMA
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}

@@ -11,8 +11,8 @@ import yaml
 
 from tartan.errors import UserError
 from tartan.report.runs import find_runs, read_command, read_run, read_steps
-from tartan.run_folder.stored import stored_options
-from tartan.run_folder.sweep import ENDED, PLAN, RECORDS
+from tartan.runs.folder import stored_options
+from tartan.runs.sweep import ENDED, PLAN, RECORDS
 from tests.holder import held
 from tests.report.made_up_runs import altered, config_of, result_of, write_run, write_steps
 

@@ -11,7 +11,7 @@ from studies.__main__ import main
 from studies.cells import run_part
 from studies.part import cells_of, read_part
 from studies.row import CELL, CellNote, read_rows
-from tartan.experiment.run import run_experiment
+from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import config_of, toy
 from tests.report.made_up_runs import config_of as made_up_config

@@ -17,7 +17,7 @@ from studies.part import (
     read_part,
 )
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages
+from tartan.runs.prepare import enabled_stages
 from tests.in_process import config_of
 from tests.studies.made_up_rows import PART, write_part
 

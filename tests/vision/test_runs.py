@@ -13,7 +13,7 @@ from omegaconf import OmegaConf
 from safetensors.torch import load_file
 from torch import nn
 
-import tartan.experiment.run
+import tartan.runs.run
 from tartan.errors import UserError
 from tartan.settings import build
 from tartan.vision.wide_resnet import WideResNet
@@ -59,7 +59,7 @@ def digits(method, *options):
 def _no_pictures():
     """Drawing takes as long as three steps; the command line's own test looks for the picture."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tartan.experiment.run.draw_task_weights", lambda *args: None)
+        patch.setattr("tartan.runs.run.draw_task_weights", lambda *args: None)
         yield
 
 
@@ -222,7 +222,7 @@ def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monk
 
     monkeypatch.setattr("lightning.pytorch.Trainer.fit", never)
     with pytest.raises(UserError) as caught:
-        tartan.experiment.run.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
+        tartan.runs.run.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
     message = str(caught.value)
     assert named in message
     assert "\n" not in message

@@ -12,7 +12,7 @@ from torch.nn import functional as F
 
 from tartan.encoders.base import describe_encoder, encoder_from_description
 from tartan.errors import UserError
-from tartan.experiment.prepare import enabled_stages, prepare
+from tartan.runs.prepare import enabled_stages, prepare
 from tartan.vision.wide_resnet import (
     ImageEncoder,
     WideResNet,

@@ -26,15 +26,14 @@ from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
-from tartan.experiment.fine_tuning_baseline import requested_baseline
-from tartan.experiment.known_options import check_top_level
-from tartan.experiment.prepare import (
+from tartan.methods.stage import Stage
+from tartan.runs.baselines import requested_baseline
+from tartan.runs.prepare import (
     auxiliary_context,
     enabled_stages,
     named_auxiliaries,
     prepare,
 )
-from tartan.methods.stage import Stage
 from tartan.vision.task import ImageTask
 
 
@@ -79,8 +78,7 @@ def findings_of(config: DictConfig) -> Findings:
     """
     with tempfile.TemporaryDirectory() as folder, _warnings() as remarks:
         config.run.folder = folder
-        stages, baseline = enabled_stages(config), requested_baseline(config)
-        check_top_level(config, beside=["output"])
+        stages, baseline = enabled_stages(config, beside=["output"]), requested_baseline(config)
         prepared = prepare(config, stages)
         auxiliaries = _all_auxiliaries(config, prepared, remarks)
         tables, same = _look_at_data(prepared, auxiliaries)

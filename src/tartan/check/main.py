@@ -11,10 +11,9 @@ import sys
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.command_line.hydra_errors import run_command_line
 from tartan.errors import UserError
-from tartan.run_folder.name import run_name
-from tartan.run_folder.stop import stop
+from tartan.runs.command_line import run_command_line, stop
+from tartan.runs.name import run_name
 from tartan.settings import CONF
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
@@ -25,8 +24,7 @@ def main(config: DictConfig) -> None:
     """Print the findings about a run of `config`; the exit code is 1 after an error."""
     from tartan.check.findings import findings_of
     from tartan.check.tables import print_findings
-    from tartan.command_line.output_file import output_file
-    from tartan.command_line.quiet import quiet_libraries
+    from tartan.runs.command_line import output_file, quiet_libraries
 
     try:
         output = None if config.output is None else output_file(config.output)

@@ -11,9 +11,8 @@ from rich import markup
 from rich.console import Console
 
 from tartan.check.findings import Findings
-from tartan.command_line.tables import titled_table
 from tartan.errors import printable
-from tartan.run_folder.duration import duration
+from tartan.runs.command_line import duration, titled_table
 
 TITLES = {
     "labels": ("examples of each label", ""),

@@ -17,11 +17,11 @@ from omegaconf import DictConfig
 
 from tartan.data.prepared import Prepared
 from tartan.encoders.base import frozen
-from tartan.experiment.run import StageChain
 from tartan.methods.measuring import now, peak_of_device
 from tartan.methods.memory import memory_advice
 from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage
+from tartan.runs.run import StageChain
 
 STEPS = 3
 """Number of training steps of a trial; the first warms up and is not counted."""

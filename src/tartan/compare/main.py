@@ -13,15 +13,14 @@ from typing import Any
 
 import pandas as pd
 
-from tartan.command_line.child import run_child
-from tartan.command_line.closed_pipe import quiet_at_closed_pipe
 from tartan.compare.plan import WITH_END_TASK, equal_steps, evaluations_of, write_experiment
 from tartan.compare.request import Request, request_of
 from tartan.errors import UserError
 from tartan.files import Plain, process_lock, read_json, write_text_durably
-from tartan.run_folder.name import RESULT
-from tartan.run_folder.result import read_result
-from tartan.run_folder.sweep import RECORDS
+from tartan.runs.command_line import quiet_at_closed_pipe, run_child
+from tartan.runs.name import RESULT
+from tartan.runs.result import read_result
+from tartan.runs.sweep import RECORDS
 from tartan.settings import quoted
 
 PLAN = "compare.json"

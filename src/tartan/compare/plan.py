@@ -10,7 +10,7 @@ import yaml
 from omegaconf import OmegaConf
 
 from tartan.files import write_text_durably
-from tartan.run_folder.name import option_of
+from tartan.runs.name import option_of
 
 if TYPE_CHECKING:
     from tartan.compare.request import Request

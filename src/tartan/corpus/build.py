@@ -198,8 +198,8 @@ def _evaluated_texts(options: Options) -> list[str]:
     """Return the dev and test texts that have to stay out of the corpus."""
     if not options.end_tasks or options.decontaminate is None:
         return []
-    from tartan.command_line.quiet import quiet_libraries
     from tartan.data.text_task import TextSource  # here: it takes seconds
+    from tartan.runs.command_line import quiet_libraries
 
     quiet_libraries()
     texts: list[str] = []

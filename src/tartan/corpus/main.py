@@ -8,9 +8,8 @@ import sys
 import hydra
 from omegaconf import DictConfig
 
-from tartan.command_line.hydra_errors import run_command_line
 from tartan.errors import UserError, printable
-from tartan.run_folder.stop import stop
+from tartan.runs.command_line import run_command_line, stop
 from tartan.settings import CONF
 
 

@@ -11,9 +11,8 @@ import sys
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.command_line.hydra_errors import run_command_line
 from tartan.errors import UserError, printable
-from tartan.run_folder.stop import stop
+from tartan.runs.command_line import run_command_line, stop
 from tartan.settings import CONF, quoted
 
 _LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
@@ -42,8 +41,8 @@ def _predict(config: DictConfig, output: str) -> None:
     missing = [name for name in ("model", "input", "output") if OmegaConf.is_missing(config, name)]
     if missing:
         raise UserError(f"{missing[0]}= is missing; e.g. {_EXAMPLE}")
-    from tartan.command_line.quiet import quiet_libraries
     from tartan.predict.predict import Settings, predict_file
+    from tartan.runs.command_line import quiet_libraries
     from tartan.settings import typed
 
     quiet_libraries()

@@ -38,7 +38,7 @@ from tartan.files import sha256_of, write_durably
 from tartan.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
 from tartan.predict.predictor import Predictor, device_of
 from tartan.predict.writer import Writer
-from tartan.run_folder.name import RESULT
+from tartan.runs.name import RESULT
 from tartan.settings import Checked, Count, Length
 
 STREAM = "-"

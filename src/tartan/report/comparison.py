@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tartan.evaluation.statistics import Effect, PermutationTest, effect_of, holm, permutation_test
 from tartan.report.settings import Benchmark, Setting
-from tartan.run_folder.result import Part
+from tartan.runs.result import Part
 
 LEVEL = 0.05
 """p-value below which a difference is called significant."""

@@ -21,7 +21,7 @@ from tartan.figures.style import (
     styles_of,
 )
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
-from tartan.run_folder.result import Part, Result
+from tartan.runs.result import Part, Result
 
 Unit = Literal["steps", "seconds", "flops"]
 Curve = list[tuple[float, float]]

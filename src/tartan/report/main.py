@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tartan.command_line.closed_pipe import quiet_at_closed_pipe
 from tartan.errors import UserError
+from tartan.runs.command_line import quiet_at_closed_pipe
 
 if TYPE_CHECKING:
     from tartan.report.report import Report

@@ -29,8 +29,8 @@ from tartan.report.tables import (
     score_cell,
     score_of,
 )
-from tartan.run_folder.identity import corpora_of
-from tartan.run_folder.result import Part
+from tartan.runs.identity import corpora_of
+from tartan.runs.result import Part
 
 
 class Column(Plain):

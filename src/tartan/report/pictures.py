@@ -26,7 +26,7 @@ from tartan.figures.weights import (
 from tartan.report.curves import draw_confusion, draw_cost, draw_seeds
 from tartan.report.runs import Run, read_log, read_steps
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, shortened
-from tartan.run_folder.result import PARTS, Part
+from tartan.runs.result import PARTS, Part
 
 _HEADS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}
 

@@ -20,8 +20,8 @@ from tartan.report.runs import Folders, find_runs
 from tartan.report.settings import Benchmark, benchmarks_of, differing_options
 from tartan.report.summary import inventory, sentences_of
 from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
-from tartan.run_folder.duration import duration
-from tartan.run_folder.result import PARTS
+from tartan.runs.command_line import duration
+from tartan.runs.result import PARTS
 
 PAGE = "report.html"
 

@@ -14,12 +14,11 @@ from pydantic import Field
 
 from tartan.errors import UserError, first_line
 from tartan.files import Plain, read_bytes, read_json, read_yaml
-from tartan.run_folder.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
-from tartan.run_folder.lock import is_running
-from tartan.run_folder.name import RESULT, command_of, places_of
-from tartan.run_folder.result import Result, read_result
-from tartan.run_folder.stored import stored_options
-from tartan.run_folder.sweep import ENDED, PLAN, RECORDS
+from tartan.runs.folder import is_running, stored_options
+from tartan.runs.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
+from tartan.runs.name import RESULT, command_of, places_of
+from tartan.runs.result import Result, read_result
+from tartan.runs.sweep import ENDED, PLAN, RECORDS
 
 State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
 _LARGEST_LOG = 512 << 20

@@ -11,8 +11,8 @@ from statistics import fmean
 from typing import Any
 
 from tartan.report.runs import Run
-from tartan.run_folder.identity import METHODS, options_read, variant_of
-from tartan.run_folder.result import Part, Result, Split
+from tartan.runs.identity import METHODS, options_read, variant_of
+from tartan.runs.result import Part, Result, Split
 
 PART_LABELS = {"whole": "whole test split", "unseen": "test texts not in train"}
 _LONGEST = 60

@@ -10,7 +10,7 @@ from tartan.report.comparison import LEVEL, Comparison, ComparisonOptions, Verdi
 from tartan.report.runs import Folders
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
 from tartan.report.tables import interval_words, p_words, score_of
-from tartan.run_folder.result import Part, Split
+from tartan.runs.result import Part, Split
 
 
 def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:

@@ -20,8 +20,8 @@ from tartan.report.comparison import (
     reference_of,
 )
 from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
-from tartan.run_folder.duration import duration
-from tartan.run_folder.result import Part
+from tartan.runs.command_line import duration
+from tartan.runs.result import Part
 
 _LATEX = {
     **{character: f"\\{character}" for character in "&%$#_{}"},

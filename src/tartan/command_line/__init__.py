@@ -1,1 +1,0 @@
-"""Makes every command report errors in one line, and silences libraries."""

@@ -1,1 +1,0 @@
-"""Runs one experiment: checks and reads what it needs, trains its stages, writes its folder."""

@@ -1,1 +1,0 @@
-"""Writes the model card: what a trained classifier is, from what, how good, and for what."""

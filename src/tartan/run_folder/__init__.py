@@ -1,1 +1,0 @@
-"""Names, locks, reads and writes run folders, and records sweeps."""

@@ -1,0 +1,232 @@
+"""What every command does first: flags anywhere, errors of one line, quiet libraries."""
+
+from __future__ import annotations
+
+import logging
+import os
+import select
+import signal
+import subprocess
+import sys
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+from hydra._internal.utils import get_args_parser
+from hydra.errors import HydraException, OverrideParseException
+from omegaconf.errors import OmegaConfBaseException
+
+from tartan.errors import UserError, first_line, printable
+from tartan.settings import CONF
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_FULL = "HYDRA_FULL_ERROR"
+"""Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
+_OURS = "TARTAN_ONE_LINE_ERRORS"
+"""Environment variable that says that this program set `_FULL`, for commands that it starts."""
+_SOURCE = "TARTAN_FROM_SOURCE"
+"""Environment variable that says that commands are called as `python -m src.NAME`."""
+_LIBRARIES = ("hydra", "hydra_plugins", "omegaconf", "optuna", "joblib", "submitit", "yaml")
+"""Packages that read a command line and start its jobs."""
+_WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
+"""Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
+
+
+def program(command: str = "run") -> list[str]:
+    """Return how a command is called here: `tartan run`, or `python -m src.run` in a checkout."""
+    main = getattr(sys.modules["__main__"], "__spec__", None)
+    if main is not None and main.name.startswith("src."):
+        os.environ[_SOURCE] = "1"  # also for the processes of a sweep
+    source = f"src.{command.replace('-', '_')}"
+    return ["python", "-m", source] if _SOURCE in os.environ else ["tartan", command]
+
+
+def stop(reason: object) -> NoReturn:
+    """Print the reason in one line and end the command, also from a callback of Hydra's.
+
+    Raises:
+        SystemExit: always; the exit code is 1.
+    """
+    print(f"error: {reason}", file=sys.stderr)
+    raise SystemExit(1)
+
+
+def run_command_line(main: Callable[[], object]) -> None:
+    """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
+
+    `experiment=NAME` stands for `+experiment=NAME`, flags such as `-m` may stand anywhere, and the
+    folder `conf` in the working folder is searched too. The exit code is 141 where the reader of
+    what it prints has gone.
+    """
+    program()
+    arguments = _debug_after_experiment(_flags_first(sys.argv[1:]))
+    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in arguments]
+    wanted = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
+    os.environ |= {_FULL: "1"} if wanted else {_FULL: "1", _OURS: "1"}
+    # a folder of configs that does not exist would be passed over
+    warnings.filterwarnings("error", message=r"provider=hydra\.searchpath.* is not available")
+    try:
+        with quiet_at_closed_pipe():
+            main()
+    except KeyboardInterrupt:  # while a launcher waited for its processes
+        sys.exit(128 + signal.SIGINT)
+    except Exception as error:
+        line = None if wanted else message_of(error)
+        if line is None:
+            raise
+        stop(line)
+
+
+def message_of(error: Exception) -> str | None:
+    """Return an error in one line if Hydra or a launcher raised it; None for any other."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    raised_in = str(frames[-1].f_globals.get("__name__")) if frames else ""
+    packages = {module.partition(".")[0] for module in (raised_in, type(error).__module__)}
+    if isinstance(error, OverrideParseException):
+        return f"cannot read {error.override!r}: {first_line(error)}"
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    known = isinstance(error, HydraException | OmegaConfBaseException | UserWarning)
+    if not known and packages.isdisjoint(_LIBRARIES):
+        return None
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return "; ".join(lines) or type(error).__name__
+
+
+def _flags_first(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with flags in front: argparse divides no list of options.
+
+    Raises:
+        SystemExit: a flag is unknown, which argparse may take for the beginning of another.
+    """
+    actions = {flag: a for a in get_args_parser()._actions for flag in a.option_strings}
+    flags: list[str] = []
+    others: list[str] = []
+    rest = list(arguments)
+    while rest:
+        name, equals, _ = (argument := rest.pop(0)).partition("=")
+        if not argument.startswith("-"):
+            others.append(argument)
+            continue
+        if name.startswith("--") and name not in actions:
+            stop(f"there is no flag {name}; options are written NAME=VALUE, without dashes")
+        flags.append(argument)
+        takes_value = name in actions and not equals and actions[name].nargs in (None, "?")
+        if takes_value and rest and not ("=" in rest[0] or rest[0].startswith("-")):
+            flags.append(rest.pop(0))
+    own = Path("conf")
+    if not {"--config-dir", "-cd"} & {flag.partition("=")[0] for flag in flags} and own.is_dir():
+        flags += [] if own.samefile(CONF) else ["--config-dir", str(own)]
+    return flags + others
+
+
+def _debug_after_experiment(arguments: Sequence[str]) -> list[str]:
+    """Return the arguments with `debug=` behind the experiment, whose encoder it replaces."""
+    debug = [a for a in arguments if a.lstrip("+").startswith("debug=")]
+    last = max((i for i, a in enumerate(arguments) if "experiment=" in a), default=-1)
+    after = [a for a in arguments[last + 1 :] if a not in debug]
+    before = [a for a in arguments[: last + 1] if a not in debug]
+    return [*before, *debug, *after] if last >= 0 else list(arguments)
+
+
+@contextmanager
+def quiet_at_closed_pipe() -> Iterator[None]:
+    """End the command with exit code 141 if nobody reads its output any more (`| head`)."""
+    try:
+        try:
+            yield
+        finally:
+            sys.stdout.flush()  # what is short is written only here
+    except BrokenPipeError:
+        poll = select.poll()
+        for stream in (sys.stdout, sys.stderr):
+            poll.register(stream.fileno(), 0)
+        closed = [number for number, event in poll.poll(0) if not event & select.POLLNVAL]
+        if not closed:  # another pipe, such as one to a process of its own
+            raise
+        for number in closed:  # the interpreter flushes both once more when it ends
+            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        sys.exit(128 + signal.SIGPIPE)
+
+
+def run_child(command: Sequence[str]) -> int:
+    """Run a command, and return its exit code: 128 plus the signal's number if a signal ended it.
+
+    Ctrl-C reaches the command, too. It is waited for, so that a training writes its checkpoint.
+    """
+    child = subprocess.Popen(command)
+    interrupted = False
+    while True:
+        try:
+            code = child.wait()
+            break
+        except KeyboardInterrupt:
+            interrupted = True
+    return 128 + signal.SIGINT if interrupted else code if code >= 0 else 128 - code
+
+
+class _PrintableRecord(logging.LogRecord):
+    def getMessage(self) -> str:  # noqa: N802
+        return printable(super().getMessage())
+
+
+def quiet_libraries() -> None:
+    """Silence notices and short progress bars; warnings about the run itself and errors stay.
+
+    Control characters in log messages are made visible, because they may come from files.
+    """
+    import datasets
+    import transformers
+
+    logging.setLogRecordFactory(_PrintableRecord)
+    for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx"):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    # Lightning configures its logger when it is first imported, which may be later
+    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
+    transformers.logging.set_verbosity_error()
+    transformers.logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    for notice in ("treespec", "smaller than the logging interval", "does not have many workers"):
+        warnings.filterwarnings("ignore", message=f".*{notice}.*")
+    # a run that goes on finds its own folders
+    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
+
+
+def output_file(value: str) -> Path:
+    """Return the file of the option `output`, after checking that it can be written.
+
+    Raises:
+        UserError: it is a folder, or its folder does not exist.
+    """
+    path = Path(str(value)).expanduser()
+    if path.is_dir() or not path.parent.is_dir():
+        raise UserError(f"output={value}: name a file in a folder that exists")
+    return path
+
+
+def titled_table(title: str, *columns: str) -> Table:
+    """Return an empty table: words in the first column, numbers in the others."""
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for number, column in enumerate(columns):
+        # a long name is folded, so that settings stay apart; half a number would be a wrong one
+        justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
+        table.add_column(column, justify=justify, overflow=overflow)  # type: ignore[arg-type]
+    return table
+
+
+def duration(seconds: float) -> str:
+    """Return a duration in words, e.g. `45 s`, `12 min`, `3.4 h`, `2.1 d`."""
+    if seconds < 99.5:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    if minutes < 99.5:
+        return f"{minutes:.0f} min"
+    hours = minutes / 60
+    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} d"

@@ -1,0 +1,225 @@
+"""Says which runs belong together: runs of one setting differ by their seed alone.
+
+A run writes what `identified` adds into `result.json`. Reports group runs by it, and compare
+settings of the same data.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Mapping
+from pathlib import PurePath
+from typing import Any
+
+from omegaconf import DictConfig, OmegaConf
+
+from tartan.core.task_names import parts_of
+from tartan.runs.folder import options_of
+from tartan.runs.result import LONGEST_NAME, Auxiliary, Result
+
+METHODS = {
+    "finetune": "Fine-tuning",
+    "pretrain": "Pre-training",
+    "tapt": "TAPT",
+    "dapt": "DAPT",
+    "dapt_tapt": "DAPT+TAPT",
+    "released_tapt": "TAPT (released)",
+    "released_dapt": "DAPT (released)",
+    "released_dapt_tapt": "DAPT+TAPT (released)",
+    "mt_tartan": "MT-TARTAN",
+    "meta_tartan": "META-TARTAN",
+    "tapt_mt_tartan": "TAPT then MT-TARTAN",
+    "tapt_meta_tartan": "TAPT then META-TARTAN",
+    "aang_static": "AANG, static",
+    "aang": "AANG",
+}
+"""The paper's names of methods, in the order of its tables."""
+_USUAL_WEIGHTINGS = {"mt": "uniform", "meta": "meta"}
+_NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
+SPLIT_SEED = "task.split_seed"
+FOLLOWS_SEED = "the run's"
+"""Value that stands for the run's seed in options that follow it."""
+_OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
+
+
+def identified(result: Result, config: DictConfig) -> Result:
+    """Return the result with `setting_id`, `data_id` and `label`.
+
+    Args:
+        result: the run's result.
+        config: its config, in which references to the seed are not resolved yet.
+    """
+    options = options_of(OmegaConf.merge(config, {"seed": FOLLOWS_SEED}))
+    values = options_of(config)
+    return result.model_copy(
+        update={
+            "setting_id": setting_id(result, options),
+            "data_id": data_id(result, drawn=options.get(SPLIT_SEED) == FOLLOWS_SEED),
+            "label": label_of(result, values)[:LONGEST_NAME],
+        }
+    )
+
+
+def setting_id(result: Result, options: Mapping[str, Any]) -> str:
+    """Return a digest of the method, the auxiliary tasks, and the options that training read.
+
+    Args:
+        result: the run's result.
+        options: values by dotted name, `FOLLOWS_SEED` for those that follow the run's seed.
+    """
+    drawn = options.get(SPLIT_SEED) == FOLLOWS_SEED
+    auxiliaries = {name: _shared(one, drawn) for name, one in result.auxiliaries.items()}
+    return _digest([result.method, result.weighting, auxiliaries, options_read(result, options)])
+
+
+def data_id(result: Result, *, drawn: bool) -> str:
+    """Return a digest of what has to be equal for runs to be compared.
+
+    Args:
+        result: the run's result.
+        drawn: whether the run's seed chose the examples; fingerprints then count without it.
+    """
+    seed = re.compile(rf"\bseed([ =]){result.seed}\b")
+    fingerprints = {
+        split: seed.sub(r"seed\1", text) if drawn else text
+        for split, text in result.fingerprints.items()
+    }
+    return _digest([result.task, result.encoder, fingerprints, result.labels, result.metric])
+
+
+def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options that the run's training read, without its seed.
+
+    Not read are options of stages that were not run, of auxiliary tasks that no stage trained, of
+    the weighting where no stage weighted tasks, and of evaluations. The precision is the one that
+    was used: `auto` is another on another machine.
+    """
+    stages = {stage.name for stage in result.stages}
+    weighted = result.is_joint or result.weighting is not None
+    trained = result.auxiliaries
+    composed = any(parts_of(task) is not None for task in trained)
+    domain = [name for name, one in trained.items() if one.kind != "task"]
+    sized = [options.get(f"auxiliary.{name}.size") is not None for name in domain]
+
+    def read(name: str) -> bool:
+        match name.split("."):
+            case ["seed" | "evaluation_batch_size" | "fine_tuning_baseline", *_]:
+                return False
+            case ["task", "split_seed"] | ["encoder", "lr", *_]:  # stages hold the rates
+                return False
+            case ["method", "stages", stage, *_]:
+                return stage in stages
+            case ["weighting", *_]:
+                return weighted
+            case ["auxiliary", task, _, *_] if not composed and task not in trained:
+                return False
+        if name in _OF_DOMAIN_TEXT:
+            return bool(domain) and not (name == "auxiliary.size" and all(sized))
+        return bool(trained) or not name.startswith("auxiliary.")
+
+    kept = {n: value for n, value in options.items() if value != FOLLOWS_SEED and read(n)}
+    used = result.machine.precision
+    return kept | ({"trainer.precision": used} if used else {})
+
+
+def label_of(result: Result, options: Mapping[str, Any]) -> str:
+    """Return the setting in words, e.g. `META-TARTAN, DAPT 10x (news.txt) + TAPT`."""
+    method = result.method
+    label = METHODS.get(method, method)
+    variant = variant_of(result, options)
+    label += f" ({variant})" if variant else ""
+    corpora = {name: PurePath(path).name for name, path in corpora_of(result, options).items()}
+    if method in _NAMED_BY_AUXILIARIES:
+        sizes = [_amount(result, n, corpora) for n, a in result.auxiliaries.items() if _sized(a)]
+        return " ".join([label, *sizes])
+    usual = _USUAL_WEIGHTINGS.get(method.removesuffix("_tartan").removeprefix("tapt_"))
+    if usual and result.weighting not in (None, usual):
+        label += f" ({result.weighting})"
+    auxiliaries = _auxiliaries_label(result, corpora)
+    return f"{label}, {auxiliaries}" if auxiliaries else label
+
+
+def variant_of(result: Result, options: Mapping[str, Any]) -> str:
+    """Return the modules with which a method of the paper was not trained as it is, if any."""
+    learned = result.method in ("meta_tartan", "tapt_meta_tartan", "aang")
+    others = []
+    for stage in result.stages if result.method in METHODS else ():
+        module = str(options.get(f"method.stages.{stage.name}.module") or "")
+        usual = "FineTuning" if stage.name.endswith("finetune") else "ContinuedPretraining"
+        if stage.name == "joint":
+            usual = "MetaTartan" if learned else "MTTartan"
+        package, name = module.partition(".")[0], module.rpartition(".")[2]
+        ours = package in ("tartan", "src")  # the name before 0.2
+        if module and not (ours and name.lower() == usual.lower()):
+            shown = module if name == usual else name
+            others.append(shown if stage.name == "joint" else f"{stage.name}: {shown}")
+    return ", ".join(others)
+
+
+def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
+    """Return the paths or Hub names of domain text that the user named, by auxiliary task."""
+    corpora = {}
+    for name, one in result.auxiliaries.items():
+        parts, place = parts_of(name), f"auxiliary.{name}"
+        if parts is not None:  # of a composed objective, whose name begins with its text's
+            end = f".data.{parts[0]}.path"
+            paths = (o for o in options if o.startswith("auxiliary.") and o.endswith(end))
+            place = next(paths, place).removesuffix(".path")
+        named = [options.get(f"{place}.hub"), options.get(f"{place}.path")]
+        path = next((p for p in (*named, options.get("task.domain")) if p is not None), None)
+        if one.kind != "task" and isinstance(path, str):
+            corpora[name] = path
+    return corpora
+
+
+def _auxiliaries_label(result: Result, corpora: Mapping[str, str]) -> str:
+    """Return the auxiliary tasks in words, e.g. `DAPT 10x + TAPT`; empty without any."""
+    composed = [name for name in result.auxiliaries if parts_of(name) is not None]
+    names = [f"{len(composed)} composed objectives"] if composed else []
+    sized = [name for name in composed if _sized(result.auxiliaries[name])]
+    names += sorted({f"domain text {_amount(result, name, corpora)}" for name in sized})
+    for name, one in result.auxiliaries.items():
+        if name not in composed:
+            shown = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
+            amount = _amount(result, name, corpora) if _sized(one) and result.is_text else ""
+            names.append(f"{shown} {amount}".rstrip())
+    return " + ".join(names)
+
+
+def _sized(auxiliary: Auxiliary) -> bool:
+    """Return whether the examples are more or fewer by choice."""
+    return auxiliary.kind != "task"
+
+
+def _amount(result: Result, name: str, corpora: Mapping[str, str]) -> str:
+    size = result.auxiliaries[name].size
+    words = size if isinstance(size, str) else f"{size:g}x"
+    return f"{words} ({corpora[name]})" if name in corpora else words
+
+
+def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
+    """Return what runs of one setting share of an auxiliary task; seeds may draw its texts."""
+    if not drawn:
+        return auxiliary.model_dump(exclude={"source"})
+    source = PurePath(auxiliary.source).name
+    shared = {"kind": auxiliary.kind, "size": auxiliary.size, "source": source}
+    if auxiliary.kind != "task" and auxiliary.decontaminated is None:
+        # of texts that were chosen from a corpus it ends in their number, and a seed
+        shared["fingerprint"] = re.sub(r":\d+:(-?\d+)$", r":\1", auxiliary.fingerprint)
+    return shared
+
+
+def _digest(content: Any) -> str:
+    """Return a hash of plain values, the same of equal numbers: a config may have 30 or 30.0."""
+
+    def whole(value: Any) -> Any:
+        if isinstance(value, Mapping):
+            return {name: whole(entry) for name, entry in value.items()}
+        if isinstance(value, list | tuple):
+            return [whole(entry) for entry in value]
+        return int(value) if isinstance(value, float) and value.is_integer() else value
+
+    text = json.dumps(whole(content), sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,187 @@
+"""Assembles the result of a finished run from its data and the outcomes of its stages."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import datasets
+import torch
+from omegaconf import DictConfig
+
+from tartan.core.device import is_on_cuda
+from tartan.core.task_names import END_TASK
+from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
+from tartan.data.prepared import Prepared
+from tartan.evaluation.metrics import SplitScores
+from tartan.methods.outcome import StageOutcome
+from tartan.methods.precision import resolve_precision
+from tartan.runs.result import (
+    SCHEMA,
+    Chosen,
+    Machine,
+    Measured,
+    Result,
+    Scores,
+    Spent,
+    Split,
+    Stage,
+    TotalCost,
+    TotalTime,
+    TrainSplit,
+)
+from tartan.runs.result import Auxiliary as AuxiliaryResult
+
+_DISTRIBUTIONS = (
+    "torch",
+    "lightning",
+    "transformers",
+    "datasets",
+    "tokenizers",
+    "torchmetrics",
+    "hydra-core",
+    "omegaconf",
+    # with torch and transformers, what the docstrings task is made of
+    "networkx",
+    "numpy",
+    "pandas",
+    "scikit-learn",
+    "scipy",
+    "sympy",
+)
+
+
+def result_of(
+    config: DictConfig,
+    prepared: Prepared,
+    outcomes: list[StageOutcome],
+    chosen: StageOutcome,
+    test: SplitScores | None,
+) -> Result:
+    """Return the result of a run.
+
+    Args:
+        config: the run's config.
+        prepared: data and encoder.
+        outcomes: the outcomes of all stages.
+        chosen: the stage with the best checkpoint; its dev metrics are the run's.
+        test: scores on the test split; None if that was not evaluated.
+    """
+    accelerator = str(config.trainer.accelerator)
+    # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
+    joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
+    weights = next(joint, {})
+    return Result(
+        schema=SCHEMA,
+        task=str(config.task.name),
+        method=str(config.method.name),
+        weighting=weighting_name(config) if weights else None,
+        encoder=prepared.encoder.name,
+        seed=int(config.seed),
+        metric=prepared.metric.name,
+        **_data_of(prepared, chosen, test),
+        auxiliaries={
+            name: _auxiliary_of(auxiliary, examples)
+            for name, (auxiliary, examples) in prepared.auxiliaries.items()
+        },
+        final_task_weights=weights,
+        chosen=Chosen(stage=chosen.name, step=chosen.best_step),
+        stages=[_stage_of(outcome) for outcome in outcomes],
+        cost=TotalCost(
+            tokens=sum(sum(outcome.cost.tokens.values()) for outcome in outcomes),
+            flops=sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
+        ),
+        measured=TotalTime(seconds=sum(outcome.cost.seconds for outcome in outcomes)),
+        versions={
+            "python": platform.python_version(),
+            **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
+        },
+        machine=Machine(
+            device=torch.cuda.get_device_name() if is_on_cuda(accelerator) else "cpu",
+            platform=platform.platform(),
+            cores=os.cpu_count(),
+            precision=resolve_precision(config.trainer.precision, accelerator),
+        ),
+    )
+
+
+def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
+    """Return the result's fields about the data and the scores."""
+    if prepared.labelled is None:
+        examples = [examples for _, examples in prepared.auxiliaries.values()]
+        held_out = sum(len(own.held_out) for own in examples if own.held_out is not None)
+        scores = Scores(examples=held_out, metrics=chosen.dev)
+        return {
+            "labels": [],
+            "data": {},
+            "train": TrainSplit(examples=sum(len(own.rows) for own in examples), labels={}),
+            "dev": Split(whole=scores, unseen=scores),  # none of it is trained on
+            "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
+        }
+    end_task, splits = prepared.end_task, prepared.splits
+    return {
+        "labels": list(end_task.labels),
+        "data": end_task.notes,
+        "train": TrainSplit(
+            examples=len(splits.train),
+            labels=dict(zip(end_task.labels, end_task.label_counts, strict=True)),
+        ),
+        "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
+        **({} if test is None else {"test": _scores(test, splits.test)}),
+        "fingerprints": dict(end_task.fingerprints),
+    }
+
+
+def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> AuxiliaryResult:
+    looked = examples.decontaminated is not None
+    return AuxiliaryResult(
+        kind=auxiliary.kind,
+        source=examples.source,
+        size="all" if examples.size is None else examples.size,
+        examples=len(examples.rows),
+        fingerprint=examples.fingerprint,
+        **({"decontaminated": examples.decontaminated} if looked else {}),
+    )
+
+
+def _stage_of(outcome: StageOutcome) -> Stage:
+    return Stage(
+        name=outcome.name,
+        steps=outcome.steps,
+        best_step=outcome.best_step,
+        skipped=outcome.skipped,
+        cost=Spent.model_validate(outcome.cost, from_attributes=True),
+        measured=Measured.model_validate(outcome.cost, from_attributes=True),
+        final_task_weights=outcome.task_weights,
+        evaluations=outcome.evaluations,
+    )
+
+
+def weighting_name(config: DictConfig) -> str:
+    """Return the words of the weighting's name: of its class, or of TorchJD's."""
+    name = config.weighting.get("torchjd") or str(config.weighting.get("_target_", ""))
+    name = str(name).rsplit(".", 1)[-1].removesuffix("Weighting")
+    return re.sub(r"(?<=[a-z])(?=[A-Z][a-z])", " ", name).lower()
+
+
+def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
+    values = scores.metrics
+    unseen = {k.removesuffix("_unseen"): v for k, v in values.items() if k.endswith("_unseen")}
+    counted: dict[str, dict[str, Any]] = {
+        part: {"confusion": counts} for part, counts in scores.confusion.items()
+    }
+    return Split(
+        whole=Scores(examples=len(split), metrics=whole_of(values), **counted.get("whole", {})),
+        unseen=Scores(
+            examples=int(sum(split["unseen"])), metrics=unseen or None, **counted.get("unseen", {})
+        ),
+    )
+
+
+def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
+    """Return the metrics of a whole split, without those of its unseen part."""
+    return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}

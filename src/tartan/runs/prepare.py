@@ -1,0 +1,315 @@
+"""Reads what a run is trained on: the end task, the auxiliary tasks, the encoder, the stages."""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from omegaconf import DictConfig, OmegaConf
+from torchmetrics import Metric
+
+from tartan.core.task_names import END_TASK
+from tartan.core.weighting.base import Needs, Weighting
+from tartan.core.weighting.fixed import FixedWeighting, Uniform
+from tartan.data.auxiliary import (
+    SETTINGS,
+    Auxiliary,
+    AuxiliaryContext,
+    AuxiliaryExamples,
+    AuxiliarySettings,
+    check_task_name,
+)
+from tartan.data.end_task import EndTask, EndTaskSource
+from tartan.data.held_out_text import HeldOutText
+from tartan.data.prepared import Labelled, Prepared
+from tartan.data.remarks import warn_of_imbalance
+from tartan.data.text_task import TextTask
+from tartan.data.tokenise import check_length
+from tartan.encoders.base import Encoder
+from tartan.encoders.export import check_masked_lm
+from tartan.encoders.pretrained import load_encoder
+from tartan.encoders.text_encoder import require_text_encoder
+from tartan.errors import UserError, first_line
+from tartan.evaluation.named_metrics import check_higher_is_better, check_metric
+from tartan.files import write_durably
+from tartan.methods.checks import check_sampling, check_weighting
+from tartan.methods.module import TaskMixing
+from tartan.methods.stage import Stage
+from tartan.objectives.base import TaskObjective
+from tartan.objectives.class_weights import class_weights
+from tartan.runs.settings import run_settings
+from tartan.settings import build, typed
+
+log = logging.getLogger(__name__)
+
+
+def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str, Stage]:
+    """Check all options of `config`, and return the method's enabled stages.
+
+    Args:
+        config: the run's config.
+        beside: options of the command that are none of a run's.
+
+    Raises:
+        UserError: an option is invalid, or no stage trains the end task.
+    """
+    method, stages = str(config.method.name), {}
+    for name, node in config.method.stages.items():
+        if "module" not in set(node):  # a DictConfig does not hold what is ???
+            raise UserError(f"method.stages.{name} is a stage of another method than {method}")
+    settings = run_settings(config, beside)
+    own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
+    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
+    cap, adapts = settings.max_steps, has_no_end_task(config)
+    for name, stage in settings.method.stages.items():
+        if not stage.enabled:
+            continue
+        if cap is not None:
+            stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
+        evaluated = adapts or module_class(stage).trains_end_task
+        if not evaluated and (stage.evaluate_every is not None or stage.patience is not None):
+            raise UserError(
+                f"method.stages.{name} does not train the end task, so that it is not evaluated: "
+                "leave evaluate_every and patience null"
+            )
+        stages[name] = stage
+    if not stages or adapts == any(module_class(s).trains_end_task for s in stages.values()):
+        task = (
+            "trains an end task, and task=held_out_text has none" if adapts else "has no end task"
+        )
+        raise UserError(f"method {method} {task if stages else 'has no enabled stage'}")
+    return stages
+
+
+def has_no_end_task(config: DictConfig) -> bool:
+    """Return whether a run is continued pre-training alone, judged by held-out text."""
+    return bool(config.task.get("_target_") == f"{HeldOutText.__module__}.{HeldOutText.__name__}")
+
+
+def module_class(stage: Stage) -> Any:
+    """Return the LightningModule class that a stage names.
+
+    Raises:
+        UserError: there is no such class, or it does not say what it trains.
+    """
+    try:
+        folder, _, name = stage.module.rpartition(".")
+        found = getattr(importlib.import_module(folder), name)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise UserError(f"module={stage.module} of a stage: {first_line(error)}") from error
+    says = all(hasattr(found, name) for name in ("trains_end_task", "trains_auxiliaries"))
+    if not (isinstance(found, type) and issubclass(found, TaskMixing) and says):
+        raise UserError(
+            f"module={stage.module} of a stage is no subclass of TaskMixing that sets "
+            "trains_end_task and trains_auxiliaries"
+        )
+    return found
+
+
+def mixes_with_end_task(module: Any) -> bool:
+    """Return whether a module trains the end task with others: only then are tasks weighted."""
+    return bool(module.trains_end_task and module.trains_auxiliaries)
+
+
+def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
+    """Read all data, load the encoder, and check that they fit together.
+
+    Raises:
+        UserError: an option, the data or the encoder is invalid.
+    """
+    used = _used_auxiliaries(config, stages)
+    source: EndTaskSource | HeldOutText = build(config.task, "task")
+    if isinstance(source, HeldOutText):
+        return _without_end_task(config, source, used)
+    check_metric(source.metric, config.metrics)
+    end_task = source.load()
+    encoder = _encoder(config, used)
+    for name, node in config.metrics.items():  # imported here, so that a module can be made of it
+        metric = build(node, f"metrics.{name}", num_classes=len(end_task.labels))
+        if name == source.metric and isinstance(metric, Metric):
+            check_higher_is_better(source.metric, metric)
+    classification = _classification(config, end_task)
+    classification.collate(encoder, 1)  # says so if the encoder does not fit
+    splits = end_task.splits(encoder, Path(config.cache_dir).expanduser())
+    _check_stages(config, stages, used, len(splits.train))
+    context = auxiliary_context(
+        config, encoder, end_task=end_task, train_examples=len(splits.train)
+    )
+    return Prepared(encoder, _read(used, context), Labelled(end_task, splits, classification))
+
+
+def _encoder(config: DictConfig, used: Mapping[str, Auxiliary]) -> Encoder:
+    encoder = load_encoder(build(config.encoder, "encoder"))
+    if config.gradient_checkpointing:
+        encoder.recompute_activations()
+    for name, auxiliary in used.items():
+        auxiliary.check(name, encoder)
+    return encoder
+
+
+def _without_end_task(
+    config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary]
+) -> Prepared:
+    """Prepare a run without an end task, which trains an encoder for later use."""
+    encoder = require_text_encoder(_encoder(config, used), "continued pre-training")
+    check_masked_lm(encoder)
+    check_length("task.max_length", held_out.max_length, encoder)
+    auxiliaries = _read(used, auxiliary_context(config, encoder, held_out=held_out))
+    if len({repr(examples.objective) for _, examples in auxiliaries.values()}) > 1:
+        raise UserError(
+            "the texts of all corpora are pooled for one masked-LM head, so that "
+            "auxiliary.NAME.objective has to be the same for all"
+        )
+    return Prepared(encoder, auxiliaries, labelled=None, held_out=held_out)
+
+
+def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
+    """Return the end task's objective, with class weights if asked for."""
+    node: Any = OmegaConf.to_container(config.classifier, resolve=True)
+    options: dict[str, Any] = {"classes": len(end_task.labels)}
+    asked = node.pop("class_weights", None)
+    if asked is None:
+        warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
+    else:
+        options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
+    objective: TaskObjective[Any] = build(node, "classifier", **options)
+    return objective
+
+
+def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
+    """Return all auxiliary tasks in the config, whether or not a stage trains them.
+
+    Raises:
+        UserError: an entry of `auxiliary` is not a task, or has a name that is not allowed.
+    """
+    found: dict[str, Auxiliary] = {}
+    for name, node in ((str(key), node) for key, node in config.auxiliary.items()):
+        if isinstance(node, DictConfig) and "_target_" in node:
+            entry: Any = build(node, f"auxiliary.{name}")
+            members = getattr(entry, "members", None)
+            found |= {name: entry} if members is None else members(name)
+        elif name not in SETTINGS:
+            raise UserError(f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}")
+    for name in found:
+        check_task_name(name)
+    return found
+
+
+def auxiliaries_of(stage: Stage, auxiliaries: Mapping[str, Auxiliary]) -> list[str]:
+    """Return the names of the auxiliary tasks that `stage` trains, in the config's order."""
+    if not module_class(stage).trains_auxiliaries:
+        return []
+    return [name for name, a in auxiliaries.items() if stage.auxiliaries in ("all", a.kind)]
+
+
+def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[str, Auxiliary]:
+    """Return the auxiliary tasks that some stage trains; the texts of others are not read."""
+    auxiliaries, used = named_auxiliaries(config), set()
+    for name, stage in stages.items():
+        asked = auxiliaries_of(stage, auxiliaries)
+        chosen = [task for task in asked if not auxiliaries[task].left_out]
+        for task in set(asked) - set(chosen):
+            log.warning("auxiliary %s is left out: no text (auxiliary.%s.path)", task, task)
+        if module_class(stage).trains_auxiliaries and not chosen:
+            wanted = f"auxiliary.{asked[0]}.path=FILE" if asked else "an auxiliary task"
+            raise UserError(f"stage {name} of method {config.method.name} needs {wanted}")
+        used.update(chosen)
+    for name in auxiliaries.keys() - used:
+        for option in ("path", "hub"):
+            if getattr(auxiliaries[name], option, None) and not auxiliaries[name].left_out:
+                log.info(
+                    "auxiliary.%s.%s is not read by method %s", name, option, config.method.name
+                )
+    return {name: auxiliary for name, auxiliary in auxiliaries.items() if name in used}
+
+
+def auxiliary_context(
+    config: DictConfig,
+    encoder: Encoder,
+    *,
+    end_task: EndTask | None = None,
+    train_examples: int = 0,
+    held_out: HeldOutText | None = None,
+) -> AuxiliaryContext:
+    """Return the context in which auxiliary tasks are read, by the options of `auxiliary`."""
+    return AuxiliaryContext(
+        end_task=end_task,
+        encoder=encoder,
+        train_examples=train_examples,
+        default_size=config.auxiliary.get("size", 1),
+        seed=int(config.auxiliary.get("seed", 0)),
+        cache_dir=Path(config.cache_dir).expanduser(),
+        held_out=held_out,
+        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
+    )
+
+
+def _read(
+    used: Mapping[str, Auxiliary], context: AuxiliaryContext
+) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
+    auxiliaries = {}
+    for name, auxiliary in used.items():
+        examples = auxiliary.examples(name, context)
+        log.info("auxiliary %s: %s examples of %s", name, len(examples.rows), examples.source)
+        auxiliaries[name] = (auxiliary, examples)
+    return auxiliaries
+
+
+def weighting_needs(config: DictConfig, stage: Stage, auxiliaries: Mapping[str, Any]) -> Needs:
+    """Return what the weighting of a stage needs of a step, after checking the stage's sampling.
+
+    Raises:
+        UserError: the weighting, the sampling and the method do not fit together.
+    """
+    names, module = auxiliaries_of(stage, auxiliaries), module_class(stage)
+    weighting: Weighting = Uniform([END_TASK, *names])
+    if mixes_with_end_task(module):
+        weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
+        check_weighting(weighting)
+    check_sampling(weighting, len(names), stage.sampled)
+    needs = weighting.needs
+    if (needs.meta_gradient or needs.second_batches) and stage.freeze_body:
+        raise UserError("freeze_body=true leaves nothing for this weighting to weigh")
+    if needs.meta_gradient and not module.has_meta_head:
+        raise UserError(
+            f"this weighting needs the meta-gradient, which method={config.method.name} does not "
+            "compute"
+        )
+    if module.has_meta_head and isinstance(weighting, FixedWeighting):
+        log.warning("method=%s trains with fixed weights: weighting=meta learns them",
+                    config.method.name)  # fmt: skip
+    return needs
+
+
+def _check_stages(
+    config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary], train: int
+) -> None:
+    """Check, before the first stage, that all of them can be trained on `train` examples."""
+    mixed = [stage for stage in stages.values() if mixes_with_end_task(module_class(stage))]
+    if not mixed and config.weighting.get("_target_", "").rpartition(".")[2] != "Uniform":
+        log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
+    for name, stage in stages.items():
+        needs = weighting_needs(config, stage, used)
+        apart = stage.meta_head.extra_examples if needs.meta_gradient else 0
+        if apart and stage.batch_size + apart > train:
+            raise UserError(
+                f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
+                f"examples beside each batch of {stage.batch_size}, but there are only {train}"
+            )
+
+
+def write_splits(end_task: EndTask, folder: Path) -> None:
+    """Write `splits.csv`, which rows were held out, if dev or test were taken from train's file."""
+    assignment = end_task.assignment if isinstance(end_task, TextTask) else None
+    if assignment is None:
+        return
+    rows = [(split, e.number, e.label, e.text[:80]) for split, e in assignment.rows]
+    table = pd.DataFrame(rows, columns=["split", assignment.unit, "label", "text"], dtype=object)
+    # with a byte order mark, by which spreadsheet programs know UTF-8
+    form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
+    write_durably(folder / "splits.csv", lambda path: table.to_csv(path, **form))

@@ -1,0 +1,234 @@
+"""Runs one experiment, from its config to its run folder: data, stages, test evaluation, result."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import lightning.pytorch as pl
+import torch
+from omegaconf import DictConfig, OmegaConf
+from torch import nn
+
+from tartan.core.task_names import END_TASK
+from tartan.data.prepared import Prepared
+from tartan.data.task_data import BatchSizes, TaskData
+from tartan.encoders.base import frozen
+from tartan.encoders.text_encoder import require_text_encoder
+from tartan.figures.style import figure_text
+from tartan.figures.weights import draw_factor_weights, draw_task_weights
+from tartan.files import disk_advice, write_durably, write_text_durably
+from tartan.kernels.allocator import keep_freed_memory
+from tartan.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
+from tartan.methods.launch import clean_processes, is_main_process
+from tartan.methods.module import TaskMixing
+from tartan.methods.outcome import StageOutcome
+from tartan.methods.parts import METRICS, keep_heads
+from tartan.methods.shards import load_whole_state, unshard, whole_state
+from tartan.methods.stage import Stage
+from tartan.runs.baselines import (
+    FINE_TUNING,
+    at_equal_cost,
+    fine_tuned,
+    requested_baseline,
+    tf_idf_baseline,
+)
+from tartan.runs.card import write_card, write_encoder_card
+from tartan.runs.folder import (
+    CONFIG,
+    INPUTS,
+    check_same_inputs,
+    exclusive_run,
+)
+from tartan.runs.identity import identified
+from tartan.runs.outcome import result_of
+from tartan.runs.prepare import (
+    auxiliaries_of,
+    enabled_stages,
+    mixes_with_end_task,
+    module_class,
+    prepare,
+    weighting_needs,
+    write_splits,
+)
+from tartan.runs.result import Result, stored_result, write_result
+
+
+def run_experiment(config: DictConfig, folder: str | Path) -> Result:
+    """Run all stages of `config` and write everything into `folder`.
+
+    Returns:
+        The content of `result.json`.
+
+    Raises:
+        UserError: an option or the data are invalid; raised before any training starts.
+    """
+    folder = Path(folder)
+    config.run.folder = str(folder)
+    keep_freed_memory()
+    stages, fine_tuning = enabled_stages(config), requested_baseline(config)
+    prepared = prepare(config, stages)
+    with exclusive_run(folder), disk_advice(folder), clean_processes():
+        known = stored_result(config, folder)  # of a process that held the folder until now
+        if known is not None:
+            return known
+        check_same_inputs(prepared.fingerprints, folder)
+        if is_main_process():
+            _begin(config, folder, prepared)
+        tested = bool(config.evaluate_test and prepared.has_test)
+        start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
+        chain = StageChain(config, folder, prepared)
+        outcomes = [chain.run(name, stage) for name, stage in stages.items()]
+        baselines = []
+        if fine_tuning is not None:
+            load_whole_state(prepared.encoder.body, start)
+            baseline = StageChain(config, folder / FINE_TUNING, prepared)
+            stage = at_equal_cost(fine_tuning, stages, outcomes)
+            outcome = baseline.run(FINE_TUNING, stage)
+            scores = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
+            baselines.append(fine_tuned(outcome, scores))
+        chosen = chain.keep_best()
+        test = evaluate_on_test(chosen.module, chain.data(), config) if tested else None
+        result = identified(result_of(config, prepared, outcomes, chosen, test), config)
+        unshard(chosen.module.body)
+        if is_main_process():
+            if prepared.labelled is not None:
+                simple = tf_idf_baseline(config, prepared.end_task)
+                baselines += [] if simple is None else [simple]
+                result = result.model_copy(update={"baselines": baselines})
+            _draw(result, outcomes, folder)  # the card shows it
+            _export(config, folder, prepared, chosen, result)
+            write_result(result, folder)  # last: it says that the run is finished
+    return result
+
+
+class StageChain:
+    """Runs stages one after the other; each continues with the weights of those before it.
+
+    Args:
+        config: the run's config.
+        folder: the folder of checkpoints and logs.
+        prepared: data and encoder; the encoder's body is trained in place.
+    """
+
+    def __init__(self, config: DictConfig, folder: Path, prepared: Prepared) -> None:
+        self._config, self._folder, self._prepared = config, folder, prepared
+        self._heads: dict[str, nn.Module] = {}
+        self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
+
+    def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
+        """Train one stage, whose weights the next stage then starts from.
+
+        Args:
+            name: the stage's name.
+            stage: its settings.
+            observers: further callbacks, which come after all others.
+        """
+        config, body = self._config, self._prepared.encoder.body
+        self._folder.mkdir(exist_ok=True)
+        config.run.stage = name
+        module, data = self.build(name, stage)
+        with frozen(body) if stage.freeze_body else nullcontext():
+            outcome = fit_stage(
+                module, data, stage, name=name, config=config, folder=self._folder,
+                observers=observers,
+            )  # fmt: skip
+        self._heads |= {task.name: task.head for task in module.tasks}
+        if not module.trains_end_task:  # also where the stage was finished earlier
+            keep_heads(module.tasks, self._prepared.encoder)
+        if outcome.dev is not None:
+            monitor = self._prepared.metric
+            score = monitor.merit(outcome.dev[monitor.name])
+            if self._best is None or score > self._best[0]:
+                # a copy: a later stage trains the same body on
+                self._best = (score, outcome, whole_state(outcome.module))
+        return outcome
+
+    def build(self, name: str, stage: Stage) -> tuple[TaskMixing, TaskData]:
+        """Return a stage's module and data."""
+        config, module_type, prepared = self._config, module_class(stage), self._prepared
+        data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
+        auxiliaries = {task: auxiliary for task, (auxiliary, _) in prepared.auxiliaries.items()}
+        weighted = mixes_with_end_task(module_type)
+        learned = weighted and weighting_needs(config, stage, auxiliaries).meta_gradient
+        trained = module_type.trains_auxiliaries
+        metrics: Any = OmegaConf.to_container(config.metrics, resolve=True)
+        module: TaskMixing = module_type.for_data(
+            data,
+            optimisation=stage.optimisation,
+            weighting=OmegaConf.to_container(config.weighting, resolve=True) if weighted else None,
+            tasks=auxiliaries_of(stage, auxiliaries) if trained else None,
+            heads={
+                task: head
+                for task, head in self._heads.items()
+                if not (stage.fresh_end_head and task == END_TASK)
+            },
+            meta_head=stage.meta_head if learned else None,
+            stage=name,
+            metrics={**dict.fromkeys(METRICS), **metrics},
+            inner_products=stage.inner_products,
+            sampled=stage.sampled if trained else None,
+        )
+        # a stage is one epoch: its steps are in one progress bar, and no epoch's end interrupts it
+        steps, _ = stage.length(*prepared.counts(module.batch_needs.tasks))
+        data.sizes = replace(data.sizes, epoch_steps=steps)
+        return module, data
+
+    def keep_best(self) -> StageOutcome:
+        """Restore the weights of the stage that did best on dev, and return its outcome."""
+        assert self._best is not None, "enabled_stages asks for a stage that is evaluated"
+        _, outcome, weights = self._best
+        load_whole_state(outcome.module, weights)
+        return outcome
+
+    def data(self, **sizes: int) -> TaskData:
+        """Return the run's data in batches of these sizes (see `BatchSizes`)."""
+        config = self._config
+        sizes |= {"micro_batch_size": int(config.micro_batch_size)}
+        evaluation = int(config.evaluation_batch_size)
+        return TaskData(
+            self._prepared,
+            BatchSizes(evaluation_batch_size=evaluation, packed=bool(config.packed), **sizes),
+            seed=int(config.seed),
+            num_workers=config.num_workers,
+        )
+
+
+def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
+    """Write what a run was started with, by which the same command finds and continues it."""
+    write_text_durably(folder / INPUTS, json.dumps(prepared.fingerprints, indent=1))
+    write_durably(folder / CONFIG, lambda path: OmegaConf.save(config, path, resolve=True))
+    if prepared.labelled is not None:
+        write_splits(prepared.end_task, folder)
+
+
+def _export(
+    config: DictConfig, folder: Path, prepared: Prepared, chosen: StageOutcome, result: Result
+) -> None:
+    """Write the classifier, or the adapted encoder of a run without an end task, with its card."""
+    if prepared.held_out is None:
+        chosen.module.save_pretrained(folder / "classifier")
+        write_card(result, config, prepared.encoder, folder)
+        return
+    encoder = require_text_encoder(prepared.encoder, "continued pre-training")
+    chosen.module.save_pretrained(folder / "encoder")
+    write_encoder_card(result, config, encoder, folder / "encoder")
+
+
+def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
+    """Draw the task weights of joint training, if a stage trained the end task with others."""
+    title = figure_text(f"{result.method} on {result.task} ({result.encoder})", longest=90)
+    for outcome in outcomes:
+        if not outcome.task_weights or outcome.dev is None or not result.labels:
+            continue
+        factors, image = folder / FACTOR_LOG, folder / "factor_weights.png"
+        if factors.exists():
+            draw_factor_weights(factors, outcome.name, title, image)
+        draw_task_weights(
+            folder / STEP_LOG, outcome.name, outcome.evaluations, result.metric, title,
+            folder / "task_weights.png",
+        )  # fmt: skip

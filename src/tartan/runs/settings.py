@@ -1,0 +1,120 @@
+"""Declares the options of a run; they are checked before anything is read for it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, fields
+from typing import Annotated, Any, Literal
+
+from annotated_types import Le
+from omegaconf import DictConfig, OmegaConf
+from pydantic import ConfigDict
+
+from tartan.errors import UserError
+from tartan.methods.precision import Precision
+from tartan.methods.stage import Stage
+from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text, check_node, typed
+
+Nodes = Mapping[str, Mapping[str, Any]]
+
+_OF_STAGES = {
+    "accumulate_grad_batches": 1,
+    "barebones": False,
+    "callbacks": None,
+    "check_val_every_n_epoch": None,
+    "default_root_dir": None,
+    "enable_checkpointing": None,
+    "fast_dev_run": False,
+    "gradient_clip_val": None,
+    "limit_test_batches": None,
+    "limit_train_batches": None,
+    "limit_val_batches": None,
+    "logger": None,
+    "max_epochs": None,
+    "max_steps": -1,
+    "overfit_batches": 0,
+    "plugins": None,
+    "reload_dataloaders_every_n_epochs": 0,
+    "use_distributed_sampler": None,
+    "val_check_interval": None,
+}
+"""Options of Lightning's Trainer that a run sets itself, with their defaults."""
+
+
+@dataclass
+class TrainerSettings(Checked):
+    """Options of Lightning's Trainer that a run reads; it takes others too (`conf/trainer/`)."""
+
+    __pydantic_config__ = ConfigDict(**STRICT | {"extra": "ignore"})
+
+    accelerator: str
+    precision: Precision
+    log_every_n_steps: Natural | None = None
+    enable_progress_bar: bool = True
+    strategy: Literal["auto", "single_device", "ddp", "fsdp"] = "auto"
+
+
+@dataclass
+class MethodSettings(Checked):
+    """A method: a list of stages (`conf/method/`)."""
+
+    name: str
+    stages: Mapping[str, Stage]
+
+
+@dataclass
+class RunSettings(Checked):
+    """Options of a run, and its groups (`conf/config.yaml`)."""
+
+    seed: Natural
+    data_dir: str | None
+    cache_dir: Text
+    micro_batch_size: Count
+    packed: bool
+    gradient_checkpointing: bool
+    evaluation_batch_size: Count
+    max_steps: Count | None
+    evaluate_test: bool
+    resume: bool
+    verbose: bool
+    checkpoint_minutes: NonNegative
+    non_finite_patience: Count
+    fine_tuning_baseline: Stage | None
+    num_workers: Annotated[Natural, Le(256)] | None  # more can only be a slip
+    metrics: Nodes
+    run: Mapping[str, Any]
+    task: Mapping[str, Any]
+    auxiliary: Mapping[str, Any]
+    encoder: Mapping[str, Any]
+    classifier: Mapping[str, Any]
+    weighting: Mapping[str, Any]
+    method: MethodSettings
+    trainer: TrainerSettings
+    logger: Nodes
+    callbacks: Nodes
+    paths: Mapping[str, Any]
+
+
+def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSettings:
+    """Return the options of a run, all of them checked, those of its classes too.
+
+    Args:
+        config: the run's config.
+        beside: options of the command that are none of a run's.
+
+    Raises:
+        UserError: an option is invalid, or would have no effect.
+    """
+    known = {field.name for field in fields(RunSettings)}
+    references = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
+    for name in map(str, config):
+        if name not in known and name not in beside and name not in references:
+            raise UserError(f"there is no option {name}, and no option refers to it")
+    for option, default in _OF_STAGES.items():
+        if config.trainer.get(option, default) != default:
+            raise UserError(f"trainer.{option} is not read: options of stages and runs set it")
+    settings = typed(config, RunSettings)
+    for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
+        check_node(config[group], group)
+    return settings

@@ -1,0 +1,185 @@
+"""`classifier/README.md` says what the run folder knows."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+import torch
+import yaml
+from huggingface_hub import ModelCard
+from omegaconf import OmegaConf
+from transformers import BertConfig, BertModel
+
+from tartan.encoders.pretrained import load_folder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.runs.card import UNKNOWN, encoder_licence, write_card
+from tartan.runs.result import Result
+from tests.encoders.bodies import random_body
+from tests.in_process import recorded_run, toy
+
+
+@pytest.fixture(scope="module")
+def meta_run(data_dir, cache_dir, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("meta") / "run"
+    return recorded_run(toy(data_dir, cache_dir, "meta_tartan"), folder)
+
+
+def card_of(run) -> ModelCard:
+    return ModelCard((run.folder / "classifier" / "README.md").read_text(encoding="utf-8"))
+
+
+def rows_of(card, *heading):
+    """Cells of the table with that heading."""
+    lines = iter(card.text.splitlines())
+    for line in lines:
+        if [cell.strip() for cell in line.strip("|").split("|")] == list(heading):
+            break
+    else:
+        raise AssertionError(f"no table of {heading}")
+    next(lines)
+    rows = []
+    for line in lines:
+        if not line.startswith("|"):
+            break
+        rows.append([cell.strip() for cell in line.strip("|").split("|")])
+    return rows
+
+
+def written_again(run, folder, result, config=None) -> str:
+    """The card of a run whose result or config is another one."""
+    (folder / "classifier").mkdir()
+    config = OmegaConf.load(run.folder / "config.yaml") if config is None else config
+    write_card(Result.model_validate(result), config, TinyEncoder().load(), folder)
+    return (folder / "classifier" / "README.md").read_text(encoding="utf-8")
+
+
+def test_its_metadata_are_the_results(meta_run):
+    data = card_of(meta_run).data
+    assert data.pipeline_tag == "text-classification"
+    assert data.library_name == "transformers"
+    assert "tartan" in data.tags
+    assert data.base_model is None
+    found = {(one.dataset_split, one.metric_name): one.metric_value for one in data.eval_results}
+    for split in ("dev", "test"):
+        for name in ("macro_f1", "micro_f1", "weighted_f1"):
+            value = meta_run.result[split]["whole"]["metrics"][name]
+            assert found[split, f"{split} {name}"] == pytest.approx(value, abs=1e-4)
+    assert {one.dataset_name for one in data.eval_results} == {"toy"}
+
+
+def test_results_have_an_interval_on_test(meta_run):
+    rows = rows_of(card_of(meta_run), "split", "examples", "metric", "value", "95% interval")
+    assert rows[0][2] == r"macro\_f1 \*"
+    splits = {row[0] for row in rows}
+    assert splits == {"dev", "dev, not in train", "test", "test, not in train"}
+    for split, examples, _, value, interval in rows:
+        if split.startswith("dev"):
+            assert interval == "-"
+            continue
+        assert int(examples) == (31 if split == "test" else 30)
+        low, high = map(float, interval.split(" to "))
+        assert low <= float(value) <= high
+        assert low < high
+
+
+def test_classes_are_scored_one_by_one(meta_run):
+    rows = rows_of(card_of(meta_run), "class", "precision", "recall", "F1", "support")
+    counts = meta_run.result["test"]["whole"]["confusion"]
+    assert [row[0] for row in rows] == ["A", "R", "S"]
+    assert [int(row[4]) for row in rows] == [sum(row) for row in counts]
+    for index, row in enumerate(rows):
+        assert float(row[2]) == pytest.approx(counts[index][index] / sum(counts[index]), abs=1e-3)
+
+
+def test_use_limits_licences_and_versions_are_said(meta_run):
+    text = card_of(meta_run).text
+    assert "cuts longer texts at 32 tokens" in text
+    assert "Few test examples (below 20)" in text
+    assert f"- encoder (tiny): {UNKNOWN}" in text
+    assert f"- data (toy, dapt, tapt): {UNKNOWN}" in text
+    for name, version in meta_run.result["versions"].items():
+        assert f"{name} {version}" in text
+    assert "None" not in re.sub(r"```.*?```", "", text, flags=re.DOTALL)
+    assert not re.search(r"\n{4,}", text)
+
+
+def test_a_name_stays_in_its_place(meta_run, tmp_path):
+    name = "a`<b>x</b>"
+    text = written_again(meta_run, tmp_path, meta_run.result | {"task": name, "method": "m`n"})
+    assert r"The task is a\`&lt;b&gt;x&lt;/b&gt;." in text
+    assert r"with the method" + "\n" + r"m\`n" in text
+
+
+def test_code_ends_where_it_ends(meta_run, tmp_path):
+    config = OmegaConf.load(meta_run.folder / "config.yaml")
+    config.task.name = "a\n```\n# Title"
+    text = written_again(meta_run, tmp_path, meta_run.result, config)
+    (block,) = re.findall(r"````yaml\n(.*?)\n````", text, re.DOTALL)
+    assert yaml.safe_load(block)["task"]["name"] == config.task.name
+
+
+def test_the_home_folder_is_not_published(meta_run, tmp_path, monkeypatch):
+    config = OmegaConf.load(meta_run.folder / "config.yaml")
+    monkeypatch.setenv("HOME", "/home/jane")
+    config.task.train = "/home/jane/labels.csv"
+    changed = json.loads(json.dumps(meta_run.result)) | {"encoder": "/home/jane/encoder"}
+    changed["auxiliaries"]["dapt"]["source"] = "/home/jane/texts.txt"
+    text = written_again(meta_run, tmp_path, changed, config)
+    assert "jane" not in text
+    assert r"\~/texts.txt" in text
+    (block,) = re.findall(r"```yaml\n(.*?)\n```", text, re.DOTALL)
+    assert yaml.safe_load(block)["task"]["train"] == "~/labels.csv"
+
+
+def test_the_lines_for_a_classifier_in_parts_work(data_dir, cache_dir, tmp_path, capsys):
+    random_body("modernbert").save_pretrained(tmp_path / "encoder")
+    letter_pair_tokenizer().save_pretrained(tmp_path / "encoder")
+    options = ["encoder=huggingface", f"encoder.name={tmp_path}/encoder", "max_steps=1"]
+    run = recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path / "run")
+    card = card_of(run)
+    assert "task weights" not in card.text.lower()
+    (block,) = re.findall(r"```python\n(.*?)```", card.text, re.DOTALL)
+    exec(block.replace("FOLDER", str(run.folder / "classifier")), {})
+    module = run.tested_module.eval()
+    encoded = letter_pair_tokenizer()(["a text"], return_tensors="pt")
+    inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
+    with torch.no_grad():
+        logits = module.heads["end_task"](module.body(**inputs).last_hidden_state[:, 0])
+    label = ["A", "R", "S"][int(logits.argmax())]
+    assert capsys.readouterr().out.strip() == f"['{label}'] {logits.softmax(1)}"
+
+
+def test_the_command_is_the_one_that_ran(run_cli, toy_options, tmp_path):
+    done = run_cli(*toy_options, "method=finetune", "auxiliary=none", "seed=3")
+    assert done.returncode == 0, done.stderr
+    (card,) = (tmp_path / "runs").rglob("classifier/README.md")
+    (_, command) = re.findall(r"```bash\n(.*?)\n```", card.read_text(), re.DOTALL)
+    assert command.startswith("python -m src.run encoder=tiny task=files task.train=")
+    assert command.endswith("method=finetune auxiliary=none seed=3")
+
+
+@pytest.mark.parametrize(
+    ("readme", "licence"),
+    [
+        ("---\nlicense: apache-2.0\n---\n# An encoder\n", "apache-2.0"),
+        ("---\nlicense: other\nlicense_name: own-terms\n---\n", "own-terms"),
+        ("# No metadata\n", UNKNOWN),
+        ("---\nlicense: [\n---\n", UNKNOWN),
+        ("---\na: &x 1\nlicense: *x\n---\n", UNKNOWN),
+        ("---\nlicense: " + "[" * 5000 + "]" * 5000 + "\n---\n", UNKNOWN),
+        (None, UNKNOWN),
+    ],
+)
+def test_the_encoders_licence_is_its_readmes(readme, licence, tmp_path):
+    tokenizer = letter_pair_tokenizer()
+    config = BertConfig(
+        vocab_size=len(tokenizer), hidden_size=8, num_hidden_layers=1, num_attention_heads=2,
+        intermediate_size=8,
+    )  # fmt: skip
+    BertModel(config).save_pretrained(tmp_path)
+    tokenizer.save_pretrained(tmp_path)
+    if readme is not None:
+        (tmp_path / "README.md").write_text(readme)
+    assert encoder_licence(load_folder(tmp_path, "own")) == licence

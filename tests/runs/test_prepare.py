@@ -1,0 +1,236 @@
+"""What is wrong with a run is said before its first step, in one line with the option's name."""
+
+from __future__ import annotations
+
+import copy
+from functools import cache
+
+import pytest
+from hydra.core.override_parser.overrides_parser import OverridesParser
+from omegaconf import DictConfig, OmegaConf
+
+import tartan.runs.run
+from tartan import TartanData
+from tartan.data.auxiliary import SETTINGS
+from tartan.errors import UserError
+from tartan.methods.module import TaskMixing
+from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.run import run_experiment
+from tests.in_process import CONF, config_of, toy
+
+STAGE, OBJECTIVE = "method.stages.finetune", "auxiliary.tapt.objective"
+WRONG = [
+    ("finetune", "seed", "-1 x 1.5 true null"),
+    ("dapt", "auxiliary.seed", "-1 x"),
+    ("finetune", "micro_batch_size", "0 many"),
+    ("finetune", "max_steps", "0 2.5 [1]"),
+    ("finetune", "num_workers", "-1 100000"),
+    ("finetune", "packed", "maybe"),
+    ("finetune", "checkpoint_minutes", "-1 nan"),
+    ("finetune", "cache_dir", "null"),
+    ("dapt", "auxiliary.size", "0 ten inf"),
+    ("dapt", "auxiliary.dapt.size", "0"),
+    ("dapt", "auxiliary.dapt.text", "both"),
+    ("tapt", "auxiliary.tapt.max_length", "x 7"),
+    ("tapt", f"{OBJECTIVE}.probability", "0 1.1 nan x"),
+    ("finetune", "task", "null"),
+    ("finetune", "task.train", "5"),
+    ("finetune", "task.max_length", "7 long 16.5 null"),
+    ("finetune", "task.dev_share", "1 0 half"),
+    ("finetune", f"{STAGE}.batch_size", "0 x 1000000000000"),
+    ("finetune", f"{STAGE}.bach_size", "8"),
+    ("finetune", f"{STAGE}.patience", "0"),
+    ("finetune", f"{STAGE}.max_epochs", "0 inf nan"),
+    ("finetune", f"{STAGE}.module", "??? nowhere.X tartan.core.task.Task"),
+    ("finetune", f"{STAGE}.optimisation", "adam"),
+    ("finetune", f"{STAGE}.optimisation.body_lr", "-1 nan null"),
+    ("finetune", f"{STAGE}.optimisation.decay", "cosine"),
+    ("meta_tartan", "method.stages.joint.meta_head.lr", "-1 null"),
+    ("meta_tartan", "weighting.eta", "-1 fast null"),
+    ("finetune", "encoder.hidden_size", "33"),
+    ("finetune", "trainer.precision", "fp16 16-mixed"),
+    ("finetune", "trainer.max_epochs", "5"),
+    ("finetune", "trainer.limit_test_batches", "2"),
+    ("finetune", "hparams", "{a: 1}"),
+    ("finetune", "experiment", "{max_steps: 3}"),
+    ("finetune", "sede", "1"),
+]
+"""Method, option, and values that it cannot have."""
+
+
+@pytest.fixture
+def prepared(data_dir, cache_dir):
+    """What a method's stages share, by its options."""
+
+    def call(method, *options):
+        config = config_of(toy(data_dir, cache_dir, method, *options))
+        return prepare(config, enabled_stages(config))
+
+    return call
+
+
+def error_of(call, *arguments) -> str:
+    with pytest.raises(UserError) as caught:
+        call(*arguments)
+    message = str(caught.value)
+    assert len(message.splitlines()) == 1
+    return message
+
+
+@cache
+def composed(method: str) -> DictConfig:
+    auxiliary = method if method in ("dapt", "tapt") else "dapt_tapt"
+    return config_of(["encoder=tiny", "task=files", f"auxiliary={auxiliary}", f"method={method}"])
+
+
+@pytest.mark.parametrize(
+    ("method", "option", "value"),
+    [(method, option, value) for method, option, values in WRONG for value in values.split(" ")
+     if not values.startswith("{")] + [(m, o, v) for m, o, v in WRONG if v.startswith("{")],
+)  # fmt: skip
+def test_a_value_that_does_not_fit_is_named_before_anything_is_read(method, option, value):
+    config = copy.deepcopy(composed(method))
+    parsed = OverridesParser.create().parse_override(f"{option}={value}")
+    OmegaConf.update(config, parsed.key_or_group, parsed.value(), merge=False, force_add=True)
+    said = error_of(enabled_stages, config)
+    assert option in said or (option.endswith("module") and value.lstrip("?") in said)
+
+
+@pytest.mark.parametrize("group", ["weighting", "trainer", "logger", "callbacks", "auxiliary"])
+def test_every_choice_of_a_group_fits_what_is_declared(group):
+    for path in sorted((CONF / group).glob("*.yaml")):
+        assert list(enabled_stages(config_of([f"{group}={path.stem}"]))) == ["joint"], path
+
+
+def test_values_of_ones_own_stand_beside_the_options_that_refer_to_them():
+    config = copy.deepcopy(composed("finetune"))
+    OmegaConf.update(config, "corpus", "news", force_add=True)
+    assert "corpus" in error_of(enabled_stages, config)
+    OmegaConf.update(config, "task.name", "on_${corpus}")
+    OmegaConf.update(config, "trainer.deterministic", True, force_add=True)  # Lightning's own
+    assert list(enabled_stages(config)) == ["finetune"]
+
+
+def test_all_enabled_stages_come_in_the_methods_order_and_max_steps_caps_them():
+    config = copy.deepcopy(composed("dapt_tapt"))
+    config.max_steps, config.method.stages.tapt.max_steps = 5, 3
+    assert [s.max_steps for s in enabled_stages(config).values()] == [5, 3, 5]
+    config.method.stages.dapt.enabled = False
+    assert list(enabled_stages(config)) == ["tapt", "finetune"]
+    config.method.stages.finetune.enabled = False
+    assert "no end task" in error_of(enabled_stages, config)
+
+
+class NoWeighting:
+    def __init__(self, task_names):
+        self.task_names = task_names
+
+
+class TrainsNothing(TaskMixing):
+    """A module that says nothing of what it trains."""
+
+
+def test_classes_of_ones_own_have_to_be_of_the_right_kind(data_dir, cache_dir):
+    for option, said in (
+        ({"weighting": {"gamma": 3}}, "weighting"),
+        ({"weighting": {"_target_": f"{__name__}.NoWeighting"}}, "NoWeighting"),
+        ({"method": {"stages": {"joint": {"module": f"{__name__}.TrainsNothing"}}}}, "Nothing"),
+    ):
+        config = config_of(toy(data_dir, cache_dir, "mt_tartan"))
+        if "weighting" in option:
+            config.weighting = option["weighting"]
+        else:
+            config.merge_with(option)
+        assert said in error_of(lambda c: prepare(c, enabled_stages(c)), config)
+
+
+def test_auxiliaries_that_no_stage_trains_are_not_read(prepared):
+    nowhere = "auxiliary.dapt.path=/nowhere/corpus.txt"
+    assert prepared("finetune", "auxiliary=dapt", nowhere).auxiliaries == {}
+    assert list(prepared("tapt", "auxiliary=dapt_tapt", nowhere).auxiliaries) == ["tapt"]
+    disabled = [nowhere, "method.stages.dapt.enabled=false"]
+    assert list(prepared("dapt_tapt", *disabled).auxiliaries) == ["tapt"]
+    assert "/nowhere/corpus.txt" in error_of(prepared, "dapt", nowhere)
+
+
+@pytest.mark.parametrize(
+    ("method", "auxiliary"),
+    [("tapt", "none"), ("tapt", "dapt"), ("dapt", "tapt"), ("mt_tartan", "none")],
+)
+def test_a_method_without_the_auxiliary_it_needs_says_so(method, auxiliary, toy_options):
+    config = config_of([*toy_options, f"method={method}", f"auxiliary={auxiliary}"])
+    assert method in error_of(lambda c: prepare(c, enabled_stages(c)), config)
+
+
+@pytest.mark.parametrize("name", [*SETTINGS, "end_task", "meta_gradient", "meta_head", "values"])
+def test_a_command_may_call_an_auxiliary_task_what_a_program_may(name, prepared):
+    with pytest.raises(UserError) as caught:
+        TartanData([("a text", "a label")], auxiliaries={name: "task"})
+    extra = f"+auxiliary_task@auxiliary.{name}=mlm_task"
+    assert name in error_of(prepared, "tapt", extra)
+    assert name in str(caught.value)
+
+
+@pytest.mark.parametrize("option", ["task.max_length", "auxiliary.tapt.max_length"])
+def test_texts_cannot_be_longer_than_the_encoder_reads(prepared, option):
+    assert "512" in error_of(prepared, "tapt", f"{option}=513")
+    assert prepared("tapt", f"{option}=512")
+
+
+@pytest.mark.parametrize(
+    "option", ["metrics.macro_f1.average=best", "+trainer.bogus=1", "logger.csv._target_=no.Logger"]
+)
+def test_an_option_of_another_library_is_named_before_any_training(
+    option, data_dir, cache_dir, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("lightning.pytorch.Trainer.fit", lambda *_, **__: pytest.fail("trained"))
+    config = config_of(toy(data_dir, cache_dir, "dapt_tapt", option))
+    assert option.lstrip("+").split(".")[0] in error_of(run_experiment, config, tmp_path)
+
+
+@pytest.mark.parametrize("option", ["+task.trian=t.jsonl", f"+{OBJECTIVE}.probabilty=0.2"])
+def test_an_unknown_argument_of_a_class_is_named(option, prepared):
+    name = option.partition("=")[0].rpartition(".")[2]
+    assert name in error_of(prepared, "tapt", option)
+
+
+def test_a_bad_weighting_is_found_before_any_training(data_dir, cache_dir, tmp_path, monkeypatch):
+    monkeypatch.setattr(tartan.runs.run, "fit_stage", lambda *_, **__: pytest.fail("trained"))
+    options = ["+stage@method.stages.first=finetune", "weighting=static"]
+    config = config_of(toy(data_dir, cache_dir, "mt_tartan", *options))
+    stages = config.method.stages
+    config.method.stages = {"first": stages.first, "joint": stages.joint}
+    assert "values" in error_of(run_experiment, config, tmp_path)
+
+
+def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
+    options = [*toy_options, "method=meta_tartan", "auxiliary=tapt"]
+    for name, size in (("news", "2"), ("web", "all")):
+        options += [
+            f"+auxiliary_task@auxiliary.{name}=mlm_domain",
+            f"auxiliary.{name}.path={data_dir}/corpus.txt",
+            f"auxiliary.{name}.size={size}",
+        ]
+    config = config_of(options)
+    found = prepare(config, enabled_stages(config)).auxiliaries
+    sizes = {name: len(texts.rows) for name, (_, texts) in found.items()}
+    assert list(sizes) == ["tapt", "news", "web"]
+    assert sizes["tapt"] == 48
+    assert sizes["news"] in (95, 96)  # one line of the corpus is blank
+    assert sizes["web"] == 191
+
+
+@pytest.mark.parametrize(
+    ("method", "weighting", "said"),
+    [("tapt", "random", True), ("tapt", "uniform", False), ("mt_tartan", "random", False)],
+)
+def test_a_weighting_that_mixes_nothing_is_warned_of(method, weighting, said, prepared, caplog):
+    prepared(method, f"weighting={weighting}")
+    assert ("weighting is not read" in caplog.text) is said
+
+
+def test_a_meta_head_on_other_examples_needs_so_many(prepared):
+    rest = "method.stages.joint.meta_head.examples_from=rest"
+    message = error_of(prepared, "meta_tartan", rest, "method.stages.joint.batch_size=17")
+    assert "needs 32 training examples beside each batch of 17" in message
+    assert prepared("meta_tartan", rest, "method.stages.joint.batch_size=16")
