@@ -146,7 +146,7 @@ def test_a_masked_lm_head_costs_the_rows_that_it_fills_up_and_is_counted_twice(s
     assert len(counted) == 2
 
 
-def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent):
+def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent, monkeypatch):
     """Those of flash-attn are not in torch's table, nor are torch's own in every version of it."""
 
     @torch.library.custom_op("flash_attn::_flash_attn_varlen_forward", mutates_args={})
@@ -159,6 +159,7 @@ def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent):
         def forward(self, row, *, packing):
             return kernel(row, row, row, packing.ends)
 
+    monkeypatch.setattr("tartan.kernels.packed_row.is_cpu", lambda device: False)
     module = Attends()
     ForwardFlops([module], spent.append)
     for lengths in ([3, 4], [2, 5], [1, 1, 5]):
