@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 from tartan.core import alignment
 from tartan.core.seeding import seed_for
@@ -140,14 +139,3 @@ def test_it_works_in_mixed_precision():
     with torch.autocast("cpu", torch.bfloat16):
         mixed, _ = example_alignments(body, task, batch, direction, reseed)
     torch.testing.assert_close(mixed.float(), exact, atol=0.05 * float(exact.abs().max()), rtol=0.1)
-
-
-def test_a_frozen_part_of_the_body_takes_no_part():
-    body, task, batch = text_problem(Classification(3, dropout=0.0))
-    direction = direction_of(body)
-    frozen = next(body.parameters())
-    whole, _ = example_alignments(body, task, batch, [None, *direction[1:]], reseed)
-    frozen.requires_grad_(False)
-    part, _ = example_alignments(body, task, batch, direction[1:], reseed)
-    torch.testing.assert_close(part, whole)
-    assert isinstance(frozen, nn.Parameter)

@@ -152,18 +152,6 @@ def test_a_negative_factor_of_a_mean_makes_the_weights_not_finite():
     assert new_step()[0].run(mix)[0].weights.isnan().all()
 
 
-def test_tasks_may_differ_from_step_to_step():
-    """A weighting over many tasks may have only some of them passed in a step."""
-    body, tasks, batches, _ = problem(0, 5)
-    passes = Passes(SharedBody(body, torch.float64))
-    for chosen in (tasks[:3], [tasks[0], *tasks[4:]]):
-        record, gradients = Step(passes, chosen, StepBatch(0, batches)).run(
-            Uniform([task.name for task in chosen]).mix
-        )
-        assert len(record.losses) == len(chosen)
-        assert list(gradients.of_heads) == [task.head for task in chosen]
-
-
 def test_losses_that_are_not_one_for_each_unit_are_refused():
     body, tasks, batches, _ = problem(0, 1)
     losses = tasks[1].objective.losses

@@ -9,7 +9,6 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from tartan.core.gradients import take_gradient
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
@@ -204,26 +203,6 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
         torch.testing.assert_close(weighting.logits, torch.tensor(reference.w), atol=1e-10, rtol=0)
 
 
-def test_micro_batches_do_not_change_the_meta_step():
-    """All but the features' order: the meta head sees every example of the batch."""
-    settings = MetaHeadSettings(examples=7)
-    gradients = []
-    for size in (99, 2):
-        setup = Setup(2, size)
-        weighting = Meta([task.name for task in setup.tasks], eta=0.5)
-        record = take_step(
-            setup.body, setup.tasks, {task.name: setup.batch(task.name, 0) for task in setup.tasks},
-            weighting, seed=reseed(0), meta_head=MetaHead(setup.tasks[0].head, settings),
-            meta_batch=setup.batch("meta", 0), dtype=torch.float64,
-        )  # fmt: skip
-        gradient = take_gradient(setup.body.parameters())
-        gradients.append((record, torch.cat([g.reshape(-1) for g in gradient if g is not None])))
-    (first, one), (second, other) = gradients
-    torch.testing.assert_close(first.weights, second.weights, atol=1e-12, rtol=0)
-    torch.testing.assert_close(first.cosines, second.cosines, atol=1e-10, rtol=0)
-    torch.testing.assert_close(one, other, atol=1e-12, rtol=0)
-
-
 def test_heads_get_their_own_gradient_unweighted():
     setup = Setup(1, 99)
     batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
@@ -249,13 +228,6 @@ def test_the_meta_gradient_leaves_the_end_head_alone_even_when_shared():
         head.parameters(), torch.autograd.grad(loss, list(head.parameters())), strict=True
     ):
         torch.testing.assert_close(parameter.grad, gradient)
-
-
-def test_a_meta_weighting_without_a_meta_head_is_refused():
-    setup = Setup(1, 99)
-    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
-    with pytest.raises(ValueError, match="meta head"):
-        take_step(setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), seed=reseed(0))
 
 
 def test_a_meta_head_of_other_examples_does_not_see_the_step_s_own():

@@ -16,7 +16,6 @@ from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.kernels import attention as module_under_test
 from tartan.kernels.attention import IMPLEMENTATION, attention, use_kernels, use_tartan_attention
-from tartan.kernels.dropout import FastDropout
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.encoders.derivatives import assert_same_derivatives
 
@@ -78,21 +77,6 @@ def test_each_weight_is_dropped_by_itself_and_the_mean_stays():
     assert torch.allclose(dropped[~zero], whole[~zero] / (1 - rate), rtol=1e-4)
 
 
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
-def test_half_precision_is_as_exact_as_torchs(dtype, monkeypatch):
-    """Inside autocast the scores stay in float32, as torch's do with dropout."""
-    drop_nothing(monkeypatch)
-    torch.manual_seed(0)
-    wide = [3 * torch.randn(SHAPE, dtype=torch.float64) for _ in range(3)]
-    narrow = [tensor.to(dtype) for tensor in wide]
-    exact = F.scaled_dot_product_attention(*(t.double() for t in narrow)).transpose(1, 2)
-    with torch.autocast("cpu", dtype=torch.bfloat16):
-        found, _ = attention(Layer(), *narrow, None, dropout=0.1)
-    assert found.dtype == dtype
-    limit = 2**-8 if dtype == torch.bfloat16 else 1e-6
-    assert float(((found - exact).abs() / exact.abs().amax()).max()) < limit
-
-
 @pytest.mark.parametrize("kind", masks())
 @pytest.mark.parametrize("trains", [True, False])
 def test_without_dropout_16_bits_are_trained_in_float32(kind, trains, monkeypatch):
@@ -116,15 +100,6 @@ def test_without_dropout_16_bits_are_trained_in_float32(kind, trains, monkeypatc
     if trains:
         found.sum().backward()
         assert all(tensor.grad.dtype == torch.bfloat16 for tensor in inputs)
-
-
-def test_a_position_that_may_attend_to_nothing_gives_no_nan(inputs):
-    allowed = torch.ones(3, 1, 7, 7, dtype=torch.bool)
-    allowed[1, :, 4] = False
-    found, _ = attention(Layer(), *inputs, allowed, dropout=0.1)
-    assert found.isfinite().all()
-    used = found[:, :4].sum()  # as a loss does, which padding has no part in
-    assert all(g.isfinite().all() for g in torch.autograd.grad(used, inputs))
 
 
 class Causal(nn.Module):
@@ -201,22 +176,6 @@ def test_the_name_of_the_implementation_is_not_saved(tmp_path):
     use_tartan_attention(body)
     body.save_pretrained(tmp_path)
     assert IMPLEMENTATION not in json.dumps(json.loads((tmp_path / "config.json").read_text()))
-
-
-def test_the_draws_are_those_of_cheap_dropout(inputs):
-    query, key, value = inputs
-    torch.manual_seed(0)
-    weights = F.softmax(query @ key.transpose(2, 3) / 2, dim=-1)
-    expected = FastDropout(0.3)(weights) @ value
-    torch.manual_seed(0)
-    found, _ = attention(Layer(), *inputs, None, dropout=0.3)
-    assert torch.allclose(found.transpose(1, 2), expected, rtol=1e-12, atol=1e-14)
-
-
-@pytest.mark.parametrize("rate", [1e-6, 1.0])
-def test_a_rate_that_needs_no_draws_is_left_to_torch(rate, inputs):
-    found, _ = attention(Layer(), *inputs, None, dropout=rate)
-    assert torch.equal(found == 0, torch.full_like(found, rate == 1, dtype=torch.bool))
 
 
 def test_a_gpus_mask_is_not_read_by_the_host():

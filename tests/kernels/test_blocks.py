@@ -108,31 +108,8 @@ def test_forward_derivatives_are_those_of_each_text():
     assert torch.allclose(found, expected, rtol=1e-10, atol=1e-12)
 
 
-def test_weights_are_dropped_by_the_seed():
-    lengths = [30, 31, 8, 2]
-    row = row_of(lengths)
-    torch.manual_seed(0)
-    first = packed(row, lengths, dropout=0.25)
-    torch.manual_seed(0)
-    assert torch.equal(packed(row, lengths, dropout=0.25), first)
-    assert not torch.equal(packed(row, lengths, dropout=0.25), first)
-    mean = torch.stack([packed(row, lengths, dropout=0.25).detach() for _ in range(800)]).mean(0)
-    assert torch.allclose(mean, one_by_one(row, lengths), atol=0.15)
-
-
 def test_texts_share_a_block_where_each_gets_at_most_seven_positions_of_padding():
     blocks = Blocks([16, 3, 9, 8, 1, 16], torch.device("cpu")).all
     assert [(block.texts, block.width) for block in blocks] == [(3, 8), (3, 16)]
     assert blocks[0].token_mask.sum(dim=1).tolist() == [3, 8, 1]
     assert Blocks([7, 7], torch.device("cpu")).all[0].token_mask is None
-
-
-def test_half_precision_is_as_exact_as_in_a_padded_batch():
-    lengths = [9, 12, 3]
-    row = row_of(lengths, torch.bfloat16)
-    found = packed(row, lengths)
-    assert found.dtype == torch.bfloat16
-    exact = one_by_one([tensor.double() for tensor in row], lengths)
-    assert float((found - exact).abs().max() / exact.abs().max()) < 2**-7
-    found.sum().backward()
-    assert all(tensor.grad.dtype == torch.bfloat16 for tensor in row)

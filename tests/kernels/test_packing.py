@@ -125,13 +125,3 @@ def test_a_body_that_ignores_the_bounds_of_texts_is_an_error():
     }
     with pytest.raises(ValueError, match="BertModel cannot read several texts as one row"):
         packed_states(body, inputs)
-
-
-def test_trying_out_leaves_the_mode_and_the_random_state_as_they_were():
-    encoder = encoder_of("bert")
-    encoder.body.train()
-    torch.manual_seed(0)
-    before = torch.get_rng_state()
-    assert encoder.supports_packing
-    assert encoder.body.training
-    assert torch.equal(torch.get_rng_state(), before)

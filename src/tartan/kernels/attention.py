@@ -32,8 +32,11 @@ def use_kernels(module: nn.Module) -> None:
 
     These are dropout, and the attention of Transformers' models. Parameters, their names and the
     function that is computed stay the same; on a CPU random draws differ from torch's. A second
-    call changes nothing.
+    call changes nothing. On CUDA, torch's attention is no longer cuDNN's, which builds a plan for
+    each new shape.
     """
+    if torch.cuda.is_available():
+        torch.backends.cuda.enable_cudnn_sdp(False)
     replace_dropout(module, FastDropout)
     for model in module.modules():
         if isinstance(model, PreTrainedModel):

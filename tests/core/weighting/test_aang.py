@@ -260,17 +260,6 @@ def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(wei
     assert any(g is not None and g.abs().max() > 0 for g in first)
 
 
-def test_every_objective_is_sampled_equally_often_and_none_twice_in_a_step():
-    setup = Setup("aang_td")
-    steps, others = sampling(setup, 6), sampling(setup, 6, "other")
-    draws = [steps.sampled(step) for step in range(2000)]
-    assert all(len(set(own)) == 6 for own in draws)
-    counts = [sum(name in own for own in draws) for name in setup.names[1:]]
-    assert min(counts) > 420  # 500, and 4 standard deviations of 19
-    assert max(counts) < 580
-    assert draws[:50] != [others.sampled(step) for step in range(50)]
-
-
 def test_what_shares_a_batch_follows_its_factors():
     names = ["end_task", *space("aang_td").members("aang")]
     weighting = Factored(names)
@@ -285,15 +274,6 @@ def test_what_shares_a_batch_follows_its_factors():
     ]
     # 3/4 to bidirectional, of which 1/3 to mask and 2/3 to bert, whose two objectives share it
     assert weighting.batch_sizes(sampled, 48) == dict(zip(sampled, [12, 24, 24, 12], strict=True))
-
-
-def test_a_batch_is_shared_by_factors_of_any_size():
-    weighting = Factored(["end_task", *space("aang_td").members("aang")])
-    at = {name: place for place, name in enumerate(weighting.factor_names)}
-    weighting.factors[at["representation/bidirectional"]] = 1000.0
-    weighting.factors[at["data/task"]] = -1000.0
-    sampled = ["task-mask-bidirectional-denoise", "task-none-left_to_right-denoise"]
-    assert weighting.batch_sizes(sampled, 48) == dict(zip(sampled, [47, 1], strict=True))
 
 
 def test_overall_weights_sum_to_one_and_start_equal():

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -143,25 +141,6 @@ def test_an_aggregator_is_refused_with_the_weightings_name(name):
         Gramian(["a", "b"], torchjd=name)
 
 
-@pytest.mark.slow
-def test_what_a_weighting_remembers_is_the_same_bytes_whatever_the_order_of_hashes():
-    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    program = """if True:
-        import hashlib
-        from tartan.core.weighting.gramian import Gramian
-        state = Gramian(["a", "b"], torchjd="GradVacWeighting").get_extra_state()
-        print(hashlib.sha256(state.numpy().tobytes()).hexdigest())
-    """
-    found = {
-        subprocess.run(
-            [sys.executable, "-c", program], cwd=ROOT, env={**os.environ, "PYTHONHASHSEED": seed},
-            capture_output=True, check=True,
-        ).stdout
-        for seed in "0123"
-    }  # fmt: skip
-    assert len(found) == 1
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_what_a_weighting_remembers_is_in_its_state(path: Path):
     """Steps with a restored weighting are those of one that was never interrupted."""
@@ -193,24 +172,6 @@ def test_what_a_weighting_remembers_is_in_its_state(path: Path):
         second.load_state_dict(torch.load(file, weights_only=True))
     for expected, found in zip(whole[4:], steps(second, range(4, 8)), strict=True):
         assert torch.equal(found, expected)
-
-
-@pytest.mark.parametrize("name", ["GradVacWeighting", "SDMGradWeighting"])
-def test_the_memory_matters(name):
-    """Otherwise the test above could not fail."""
-    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    fresh, used = (Gramian(["a", "b", "c"], name) for _ in range(2))
-    for number in range(5):
-        torch.manual_seed(number)
-        rows = torch.randn(3, 8)
-        used.weigh(rows @ rows.T)
-    torch.manual_seed(9)
-    rows = torch.randn(3, 8)
-    found = []
-    for weighting in (fresh, used):
-        torch.manual_seed(1)
-        found.append(weighting.weigh(rows @ rows.T).clone())
-    assert not torch.equal(*found)
 
 
 def test_products_with_second_batches_are_those_of_independent_gradients():
