@@ -14,7 +14,6 @@ from lightning.fabric.utilities import move_data_to_device
 from omegaconf import DictConfig, OmegaConf
 from torch import Tensor, nn
 
-from tartan.core.device import autocast_of
 from tartan.core.task import MicroBatch, StepBatch
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import TaskData

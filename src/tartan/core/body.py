@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -16,14 +16,8 @@ from tartan.core.gradients import Gradient, cosine_of, dot, put_gradient
 from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
 
 
-@dataclass(frozen=True)
-class Summed:
-    """A gradient and a loss, each the sum over processes of their shares.
-
-    Attributes:
-        gradient: an entry for each parameter; None if the task reaches the parameter on no process.
-        loss: a scalar.
-    """
+class Summed(NamedTuple):
+    """A gradient and a loss, a scalar, each the sum over processes of their shares."""
 
     gradient: Gradient
     loss: Tensor
@@ -89,17 +83,13 @@ class SharedBody:
     def gather(
         self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
     ) -> Tensor:
-        """Join the processes' parts of a batch, in the order of its micro-batches.
+        """Return all processes' parts of a batch, `(sum of n, ...)`, in its micro-batches' order.
 
         Args:
-            key: identifies the parts; their type, and their shape except for `n`, are the same in
-                every step.
+            key: identifies the parts, whose type and shape but for `n` are the same in every step.
             parts: a tensor of shape `(n, ...)` for each micro-batch of this process.
             batch: this process's share of the batch.
             sizes: `n` of every micro-batch of all processes.
-
-        Returns:
-            Shape `(sum of n, ...)`, the same on every process.
         """
         return torch.cat(list(parts))
 

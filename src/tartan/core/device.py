@@ -24,12 +24,6 @@ def is_on_cuda(accelerator: str) -> bool:
     return accelerator in ("auto", "gpu", "cuda") and torch.cuda.is_available()
 
 
-def autocast_of(precision: str, device: torch.device) -> torch.autocast:
-    """Return the context that computes in a precision of Lightning's, without a Trainer."""
-    is_mixed = precision.startswith("bf16")
-    return torch.autocast(device.type, dtype=torch.bfloat16, enabled=is_mixed)
-
-
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
     """Compute in the types of the operands, inside of a Trainer's mixed precision too.
 

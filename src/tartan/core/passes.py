@@ -146,10 +146,9 @@ class Passes:
                 lambda number: self._seed(of_task, number),
             )  # fmt: skip
         gather, sizes = self.body.gather, batch.examples_of_all
-        return (
-            gather((purpose, "alignments"), alignments, batch, sizes),
-            gather((purpose, "units"), units, batch, sizes),
-        )
+        both = (("alignments", alignments), ("units", units))
+        first, second = (gather((purpose, name), parts, batch, sizes) for name, parts in both)
+        return first, second
 
     def fit(self, meta_head: MetaHead, task: Task, read: HeadInputs) -> Tensor:
         """Fit the meta head to what the task's head reads; return its loss, a scalar."""
@@ -160,10 +159,6 @@ class Passes:
     def seed_draws(self) -> None:
         """Seed draws that belong to no pass, the same on all processes."""
         self._seed(Purpose("draws"), 0)
-
-    def losses(self, task: Task, part: MicroBatch) -> Tensor:
-        """Return the loss of each unit in a micro-batch, shape `(n,)`."""
-        return self._forward(task, part)[1]
 
     def no_loss(self) -> Tensor:
         """Return zero, the loss of a process that has none of a batch's examples."""

@@ -23,8 +23,6 @@ class Needs:
         example_weights: whether it weights single examples, by forward-mode derivatives.
         second_batches: whether it asks for second gradients: steps then bring two independent
             batches of each task.
-        all_gradients: whether it keeps every task's gradient in memory at once; `src.check` alone
-            reads it, for its estimate of memory.
         every_task: whether it stores values of all tasks from step to step, so that none may be
             missing.
         one_batch: whether each step samples auxiliary tasks that share one batch.
@@ -33,7 +31,6 @@ class Needs:
     meta_gradient: bool = False
     example_weights: bool = False
     second_batches: bool = False
-    all_gradients: bool = False
     every_task: bool = False
     one_batch: bool = False
 

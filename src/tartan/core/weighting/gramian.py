@@ -53,12 +53,11 @@ class Gramian(Weighting):
             inner: torch.nn.Module = getattr(aggregation, torchjd)(**(options or {}))
             inner(torch.eye(len(task_names)))  # solvers are imported on first use
         except ImportError as error:
-            raise ImportError(f"{torchjd} needs {error.name}: {EXTRA}", name=error.name) from error
+            raise ImportError(f"{torchjd} needs {error.name}: {EXTRA}") from None
         if isinstance(inner, aggregation.Aggregator):
             raise ValueError(f"torchjd={torchjd} returns no weights; {torchjd}Weighting may")
         self._remembers = callable(getattr(inner, "reset", None))
         self.needs = Needs(
-            all_gradients=True,
             second_batches=second_batch,
             every_task=self._remembers or second_batch,
         )
