@@ -119,7 +119,8 @@ class BuiltCase:
 
     def autocast(self) -> torch.autocast:
         """Return the context that computes in the case's precision."""
-        return autocast_of(self.precision, self.device)
+        is_mixed = self.precision.startswith("bf16")
+        return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=is_mixed)
 
     def stepper(self) -> Callable[[StepBatch], None]:
         """Return a function that takes this program's step without Lightning's Trainer."""
