@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import logging
 
 import pytest
 import torch
@@ -14,7 +13,6 @@ from transformers import AutoModelForSequenceClassification, AutoTokenizer
 from tartan.data.columns import Columns
 from tartan.data.labelled import read_labelled
 from tartan.data.table.open import open_table
-from tartan.errors import UserError
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.run import run_experiment
 from tests.in_process import config_of
@@ -71,8 +69,8 @@ def test_a_spreadsheet_and_a_folder_of_texts_become_a_classifier(own, options, r
     lines = finished.stdout.splitlines()
     warnings = [line.split("WARNING ")[1] for line in lines if "WARNING " in line]
     assert warnings == [
-        "task own: labels.csv: semicolons separate its columns; texts are read from column "
-        "'Comment', labels from 'Topic' (others: task.text=COLUMN task.label=COLUMN)"
+        "task own: labels.csv: texts are read from column 'Comment', labels from 'Topic' (others: "
+        "task.text=COLUMN task.label=COLUMN)"
     ]
     (folder,) = (own / "runs" / "custom").iterdir()
     result = json.loads((folder / "result.json").read_text())
@@ -119,47 +117,6 @@ def test_a_run_without_a_test_split_trains_on_its_examples_too(own, options, tmp
         assert {row["split"] for row in csv.DictReader(file)} == {"train", "dev"}
 
 
-def test_texts_that_the_method_does_not_train_on_are_named(own, options, caplog):
-    texts = f"auxiliary.dapt.path={own}/texts/*.txt"
-    found = prepared("+experiment=custom_finetune", f"task.train={own}/labels.csv", texts, *options)
-    assert not found.auxiliaries
-    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("auxiliary")]
-    assert said == ["auxiliary.dapt.path is not read: method=finetune does not train on it"]
-    caplog.clear()
-    prepared("+experiment=custom_finetune", f"task.train={own}/labels.csv",
-             "auxiliary.dapt.hub=somebody/texts", *options)  # fmt: skip
-    said = [r.getMessage() for r in caplog.records if r.getMessage().startswith("auxiliary")]
-    assert said == ["auxiliary.dapt.hub is not read: method=finetune does not train on it"]
-
-
-def test_files_of_dev_and_test_are_taken_as_they_are(own, options):
-    files = [f"task.train={own}/labels.csv", f"task.dev={own}/dev.csv", f"task.test={own}/test.tsv"]
-    found = prepared("+experiment=custom", *files, f"task.domain={own}/texts/*.txt", *options)
-    assert [len(getattr(found.splits, split)) for split in ("train", "dev", "test")] == [60, 12, 12]
-    assert len(found.auxiliaries["dapt"][1].rows) == 120
-
-
-@pytest.mark.parametrize("ending", ["mt", "dapt", "tapt", "finetune"])
-def test_the_other_methods_take_the_same_options(ending, own, options, caplog):
-    given = [f"+experiment=custom_{ending}", f"task.train={own}/labels.csv", *options]
-    found = prepared(*given, f"auxiliary.dapt.path={own}/texts")
-    kinds = {"mt": {"dapt", "tapt"}, "dapt": {"dapt"}, "tapt": {"tapt"}, "finetune": set()}
-    assert set(found.auxiliaries) == kinds[ending]
-    if ending == "dapt":
-        with pytest.raises(UserError) as caught:
-            prepared(*given)
-        assert str(caught.value) == (
-            "stage dapt of method dapt needs unlabelled text: auxiliary.dapt.path=FILE or FOLDER; "
-            "method=finetune and method=tapt do without (+experiment=custom_finetune, "
-            "+experiment=custom_tapt)"
-        )
-    else:
-        caplog.clear()
-        prepared(*given)
-        left_out = [r for r in caplog.records if "is left out" in r.getMessage()]
-        assert len(left_out) == (ending == "mt")
-
-
 def test_a_size_that_the_texts_do_not_have_takes_them_all(own, options):
     given = ["+experiment=custom", f"task.train={own}/labels.csv", f"task.domain={own}/texts"]
     sizes = {}
@@ -167,27 +124,6 @@ def test_a_size_that_the_texts_do_not_have_takes_them_all(own, options):
         _, examples = prepared(*given, *options, f"auxiliary.size={size}").auxiliaries["dapt"]
         sizes[size] = (examples.size, len(examples.rows))
     assert sizes == {"10": (None, 121), "2": (2, 72), "all": (None, 121)}
-
-
-def test_uneven_labels_are_told_unless_they_are_weighted(tmp_path, options, caplog):
-    lines = [["text", "label"], *([f"t {i}", "ham"] for i in range(50))]
-    lines += [[f"u {i}", "spam"] for i in range(10)]
-    with (tmp_path / "t.csv").open("w", newline="") as file:
-        csv.writer(file).writerows(lines)
-    given = ["+experiment=custom_finetune", f"task.train={tmp_path}/t.csv", *options]
-    prepared(*given)
-    said = [r.getMessage() for r in caplog.records if "uneven" in r.getMessage()]
-    assert said == [
-        "task own: labels are uneven in train: 'ham' 83.3%, 'spam' 16.7%; "
-        "classifier.class_weights=balanced makes each label count alike in the loss"
-    ]
-    caplog.clear()
-    for weights, expected in (("balanced", [0.6, 3]), ("{spam: 5, ham: 1}", [0.6, 3])):
-        objective = prepared(*given, f"classifier.class_weights={weights}").classification
-        assert list(objective.class_weights) == pytest.approx(expected)
-    assert not [r for r in caplog.records if "uneven" in r.getMessage()]
-    with pytest.raises(UserError, match=r"^classifier\.class_weights has 3 weights, but there are"):
-        prepared(*given, "classifier.class_weights=[1,2,3]")
 
 
 def test_weights_are_given_by_labels_of_any_letters_and_a_list_is_shown_by_label(
@@ -250,28 +186,3 @@ def test_a_classifier_of_pairs_is_that_of_transformers(tmp_path, options):
     assert result["test"]["whole"]["confusion"] == confusion
     loss = result["test"]["whole"]["metrics"]["loss"]
     assert loss == pytest.approx(float(torch.stack(losses).mean()), abs=1e-5)
-
-
-def test_stages_of_another_method_are_named(own, options, caplog):
-    with caplog.at_level(logging.WARNING), pytest.raises(UserError) as caught:
-        prepared("+experiment=custom", "method=finetune", f"task.train={own}/labels.csv", *options)
-    assert str(caught.value) == (
-        "method.stages.joint is a stage of another method: method=finetune has only finetune; "
-        "leave out method=, or the +experiment= that sets options of this stage"
-    )
-
-
-@pytest.mark.parametrize(
-    ("experiment", "is_said"), [("custom_finetune", True), ("custom_tapt", False)]
-)
-def test_rows_without_a_label_that_are_not_read_are_said(tmp_path, experiment, is_said, caplog):
-    rows = [f"text {i} of {label},{label}" for i in range(20) for label in "ab"]
-    table = tmp_path / "labels.csv"
-    options = [f"+experiment={experiment}", f"task.train={table}", "encoder=tiny"]
-    options += ["task.empty_label=unlabelled", f"cache_dir={tmp_path}/cache"]
-    said = "the rows without a label are not read: method=finetune"
-    for more, expected in (([], False), ([f"text {i}," for i in range(5)], is_said)):
-        table.write_text("\n".join(["text,label", *rows, *more]), encoding="utf-8")
-        caplog.clear()
-        prepared(*options)
-        assert (said in caplog.text) is expected

@@ -32,7 +32,7 @@ def as_csv(rows, separator=",", end="\r\n", encoding="utf-8", first="") -> bytes
     content = io.StringIO(newline="")
     quoting = csv.QUOTE_MINIMAL if end == "\r\n" else csv.QUOTE_ALL
     writer = csv.writer(content, delimiter=separator, lineterminator=end, quoting=quoting)
-    writer.writerows([list(rows[0]), *(row.values() for row in rows)])
+    writer.writerows([list(rows[0]), *([row[name] for name in rows[0]] for row in rows)])
     return f"{first}{content.getvalue()}".encode(encoding)
 
 
@@ -192,8 +192,9 @@ def test_rows_that_a_stray_quote_swallows_are_refused(content, tmp_path):
 
 
 def test_line_breaks_and_separators_in_a_text_are_no_rows(tmp_path):
-    letter = "Dear Sir,\nthank you, it came on time.\nUnits, 5\nYours"
-    rows = [{"text": f"{letter} {i}", "label": "12"[i % 2]} for i in range(9)]
+    letter = "Dear Sir,\nthank you for it\nUnits, 1\nYours"
+    code = "x = [1,\n0, 1,\n]\ny = f(x), 1"
+    rows = [{"text": f"{(letter, code)[i % 2]} {i}", "label": "12"[i % 2]} for i in range(9)]
     assert values_of(table_of(tmp_path, "t.csv", as_csv(rows))) == rows
 
 

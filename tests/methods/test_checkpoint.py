@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer, BertConfig, BertModel
@@ -96,6 +97,11 @@ def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     assert labels == [module.labels[i] for i in logits.argmax(1).tolist()]
     (own,) = running.predict(module, torch.utils.data.DataLoader(TEXTS, batch_size=3))
     assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
+    frame = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})  # lists its columns' names
+    assert torch.equal(module(frame), module(TEXTS))
+    assert torch.equal(module("labels.csv"), module(["labels.csv"]))
+    with pytest.raises(UserError, match=r"trainer\.predict takes a DataLoader, not a DataFrame"):
+        running.predict(module, frame)
 
 
 def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):

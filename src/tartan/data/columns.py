@@ -59,10 +59,6 @@ def choose_columns(
         label: the column of labels.
         pair: the column of second texts; None for single texts.
         prefix: beginning of the options' names, for messages.
-
-    Raises:
-        UserError: a named column does not exist, two options name the same one, or none can be
-            found.
     """
     taken = _checked(
         table, {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
@@ -86,10 +82,6 @@ def columns_to_predict(
 
     Where the training columns are unknown, the texts are in `text`, or in the only column of words.
     Lines of text have no other name than `text`.
-
-    Raises:
-        UserError: a column does not exist, or the table has single texts where the classifier was
-            trained on pairs, or the reverse.
     """
     if not table.columns:  # no rows either
         return Columns()
@@ -115,9 +107,6 @@ def read_trained_columns(folder: Path) -> Columns | None:
 
     Args:
         folder: a run folder, or the classifier's folder.
-
-    Raises:
-        UserError: the classifier's record of its columns is damaged.
     """
     for file in (folder / _FILE, folder / "classifier" / _FILE):
         if file.is_file():
@@ -145,9 +134,6 @@ def find_text(
         taken: columns that are already known to hold something else.
         option: the option that names the column, for the message.
         names: names by which one of several columns of words is chosen.
-
-    Raises:
-        UserError: no column holds words, or several do and the names do not decide.
     """
     found = _by_name(table, names, taken)
     if found is None:

@@ -77,11 +77,7 @@ class DocstringsTask(TextSource):
     test_per_class: Count = 100
 
     def files(self) -> TaskFiles:
-        """Return the labelled files, built on first use.
-
-        Raises:
-            UserError: a library is not installed, or has too few paragraphs.
-        """
+        """Return the labelled files, built on first use."""
         folder = self._folder()
         return TaskFiles(*(folder / f"{split}.jsonl" for split in ("train", "dev", "test")))
 
@@ -90,11 +86,7 @@ class DocstringsTask(TextSource):
         return self._folder() / "domain.txt"
 
     def versions(self) -> dict[str, str]:
-        """Return the version of each library, by distribution.
-
-        Raises:
-            UserError: a library is not installed.
-        """
+        """Return the version of each library, by distribution."""
         names = [library.distribution for library in self.libraries]
         try:
             return {name: importlib.metadata.version(name) for name in names}

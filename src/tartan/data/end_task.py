@@ -25,50 +25,36 @@ class Splits:
 
 
 class EndTask(Protocol):
-    """A labelled task, read and checked."""
+    """A labelled task, read and checked.
+
+    Attributes:
+        name: the name results are reported under.
+        metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config,
+            or one of `tartan.evaluation.named_metrics`.
+        labels: label names, in the order of their indices.
+        label_counts: number of training examples of each label, in index order.
+        notes: how the data were read, as plain JSON values for `result.json`.
+        fingerprints: a checksum of each split's data.
+        max_length: maximum length of an input [tokens]; None where inputs are not tokens.
+    """
 
     @property
     def name(self) -> str: ...
-
     @property
-    def metric(self) -> str:
-        """The metric by which a checkpoint is chosen.
-
-        A name under `metrics` in the config, or one of `tartan.evaluation.named_metrics`.
-        """
-        ...
-
+    def metric(self) -> str: ...
     @property
-    def labels(self) -> tuple[str, ...]:
-        """Label names, in the order of their indices."""
-        ...
-
+    def labels(self) -> tuple[str, ...]: ...
     @property
-    def label_counts(self) -> tuple[int, ...]:
-        """Number of training examples of each label, in index order."""
-        ...
-
+    def label_counts(self) -> tuple[int, ...]: ...
     @property
-    def notes(self) -> dict[str, Any]:
-        """Return how the data were read, as plain JSON values for `result.json`."""
-        ...
-
+    def notes(self) -> dict[str, Any]: ...
     @property
-    def fingerprints(self) -> dict[str, str]:
-        """A checksum of each split's data."""
-        ...
-
+    def fingerprints(self) -> dict[str, str]: ...
     @property
-    def max_length(self) -> int | None:
-        """Maximum length of an input [tokens]; None where inputs are not tokens."""
-        ...
+    def max_length(self) -> int | None: ...
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev.
-
-        Raises:
-            UserError: the encoder does not read examples of this kind.
-        """
+        """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev."""
         ...
 
 
@@ -77,18 +63,11 @@ class EndTaskSource(Protocol):
 
     @property
     def name(self) -> str: ...
-
     @property
-    def metric(self) -> str:
-        """See `EndTask`."""
-        ...
+    def metric(self) -> str: ...
 
     def load(self) -> EndTask:
-        """Read the task, after fetching or building its data where needed.
-
-        Raises:
-            UserError: the data are missing or malformed.
-        """
+        """Read the task, after fetching or building its data where needed."""
         ...
 
 

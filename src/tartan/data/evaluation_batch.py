@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pandas as pd
 import torch
 from torch import Tensor
 
@@ -58,6 +59,8 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
         return batch.inputs
     if isinstance(batch, str):
         return [batch]
+    if isinstance(batch, pd.DataFrame):  # whose items are the names of its columns
+        batch = batch.to_dict("list")
     if isinstance(batch, Mapping):
         if "text" in batch:
             texts, pairs = _texts(batch["text"]), batch.get("text_pair")

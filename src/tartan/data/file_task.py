@@ -71,11 +71,7 @@ class FileTask(TextSource):
     cache_dir: str = "~/.cache/tartan"
 
     def files(self) -> TaskFiles:
-        """Return the tables as named; dev and test held out where they are not.
-
-        Raises:
-            UserError: no training file is named, or an ending is unknown.
-        """
+        """Return the tables as named; dev and test held out where they are not."""
         tables = self.tables_by_split()
         train = tables.get("train")
         if train is None:
@@ -110,9 +106,6 @@ class FileTask(TextSource):
         """Return the columns to read: those that are named, and the others as found.
 
         Logs which columns were found, unless they are `text` and `label`.
-
-        Raises:
-            UserError: the table is empty, or a column does not exist or cannot be found.
         """
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
@@ -126,11 +119,7 @@ class FileTask(TextSource):
         return columns
 
     def domain_file(self, size: float | None) -> Path:
-        """Return the user's file or folder of domain text, the same for any size.
-
-        Raises:
-            UserError: the task has no domain text.
-        """
+        """Return the user's file or folder of domain text, the same for any size."""
         if self.domain is None:
             raise UserError(
                 f"task {self.name} has no domain text; give it: task.domain=FILE, or use "

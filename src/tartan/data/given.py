@@ -6,7 +6,7 @@ import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, TypeAlias, cast
 
 import datasets
 import pandas as pd
@@ -89,9 +89,6 @@ def table_of(examples: Examples, name: str) -> Table:
     Args:
         examples: the examples.
         name: the argument through which they were passed, for messages.
-
-    Raises:
-        UserError: they are in no known form.
     """
     if isinstance(examples, str | os.PathLike):
         return open_table(Path(examples))
@@ -138,9 +135,6 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
         name: the task's name, for messages.
         column: the column that holds the text, where there are several.
         size: multiples of the labelled training examples, or `all`.
-
-    Raises:
-        UserError: the text is in no known form.
     """
     if isinstance(texts, TextAuxiliary):
         named = texts.path or texts.hub or texts.text == OWN_TEXT or isinstance(texts, GivenTexts)
@@ -160,11 +154,7 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
 
 
 def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
-    """Return texts in memory as a corpus, a missing one as a blank text.
-
-    Raises:
-        UserError: they are in no known form, or one is not a text.
-    """
+    """Return texts in memory as a corpus, a missing one as a blank text."""
     if not isinstance(texts, datasets.Dataset):
         table = MemoryTable(_rows_of(texts, name, column), name)
         kind = datasets.Features({column: datasets.Value("string")})
@@ -199,19 +189,15 @@ def _rows_of_frame(frame: pd.DataFrame, name: str) -> list[Any]:
 
 
 def encoder_of(encoder: AnyEncoder) -> Encoder:
-    """Load an encoder, in whichever form it is passed.
-
-    Raises:
-        UserError: the encoder cannot be found, is in no known form, or its body cannot be trained.
-    """
+    """Load an encoder, in whichever form it is passed."""
     if isinstance(encoder, str | os.PathLike):
-        sources = {"minilm": PackagedEncoder(), "tiny": TinyEncoder()}
+        sources: dict[str, EncoderSource] = {"minilm": PackagedEncoder(), "tiny": TinyEncoder()}
         return load_encoder(sources.get(str(encoder)) or PretrainedEncoder(str(encoder)))
     if isinstance(encoder, tuple):
         model, tokenizer = encoder
         encoder = _of_model(model, tokenizer)
     elif hasattr(encoder, "load"):
-        return load_encoder(encoder)
+        return load_encoder(cast(EncoderSource, encoder))
     elif not hasattr(encoder, "body"):
         raise UserError(f"encoder must be (model, tokenizer), got {type(encoder).__name__}")
     if isinstance(encoder, TextEncoder):

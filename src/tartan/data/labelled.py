@@ -48,10 +48,6 @@ def read_labelled(
         columns: the columns to read.
         empty_labels: whether rows may be without a label: their examples have an empty one.
         option: the option that allows this, for messages; empty where there is none.
-
-    Raises:
-        UserError: there are no rows, or a value is missing or of the wrong type; the message names
-            file, line and column.
     """
     examples = []
     kind: type | None = None
@@ -85,9 +81,6 @@ def _label_of(row: Row, column: str, kind: type | None) -> Any:
         row: the row.
         column: the column of labels.
         kind: type of the labels before it; None for the first one.
-
-    Raises:
-        UserError: it is of another type than those before, or of none that labels may have.
     """
     label = row.values.get(column)
     if label is None or (isinstance(label, str) and not label.strip()):
@@ -118,11 +111,7 @@ def number_of(label: str) -> Decimal | None:
 
 
 def text_of(row: Row, column: str) -> str:
-    """Return the text in a column of a row, which may be blank.
-
-    Raises:
-        UserError: it is missing or not a string; the message names file, line and column.
-    """
+    """Return the text in a column of a row, which may be blank."""
     text = row.values.get(column)
     if not isinstance(text, str):
         missing = text is None or (isinstance(text, float) and math.isnan(text))

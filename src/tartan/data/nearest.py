@@ -40,9 +40,6 @@ def choose_nearest(
         seed: seed of the order of texts that share no word with the task.
         option: the config option that sets the size, for the message.
         cache_dir: folder in which the choice is cached.
-
-    Raises:
-        UserError: the corpus has fewer texts than that, or more are asked for than are compared.
     """
     available, examples = len(corpus.texts), len(task.train)
     count = len(choose_rows(available, size, examples, seed, option, corpus.source))

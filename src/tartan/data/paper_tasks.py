@@ -55,11 +55,7 @@ class PaperTask(TextSource):
     domain: Sequence[DomainFile] = field(default_factory=tuple)
 
     def files(self) -> TaskFiles:
-        """Return the three splits, fetched if need be, after checking their checksums.
-
-        Raises:
-            UserError: a file is missing, cannot be fetched, or differs from its checksum.
-        """
+        """Return the three splits, fetched if need be, after checking their checksums."""
         names = [f"{split}.jsonl" for split in ("train", "dev", "test")]
         return TaskFiles(*(self._obtain(name, name, self.sha256[name]) for name in names))
 
@@ -68,10 +64,6 @@ class PaperTask(TextSource):
 
         Args:
             size: the auxiliary size; None asks for the largest file.
-
-        Raises:
-            UserError: the task has no published domain text, or the file is missing or cannot be
-                fetched.
         """
         if not self.domain:
             raise UserError(
@@ -108,11 +100,7 @@ class PaperTask(TextSource):
 
 
 def download(url: str, cache_dir: Path) -> Path:
-    """Fetch `url` once, into the cache of the `datasets` library.
-
-    Raises:
-        UserError: the server does not answer, or has no such file.
-    """
+    """Fetch `url` once, into the cache of the `datasets` library."""
     folder = cache_dir / "downloads"
     cached = folder / str(hash_url_to_filename(url))
     if cached.is_file():

@@ -93,9 +93,6 @@ def stratified_splits(
         parts: at most one for `dev` and one for `test`; one of share 0 gets no examples.
         source: path or name of the examples, for messages.
         prefix: beginning of the options' names, for messages.
-
-    Raises:
-        UserError: a label has too few examples to be in every split, or train would be too small.
     """
     splits = ["train"] * len(labels)
     parts = [part for part in parts if part.share]
@@ -137,9 +134,6 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
         count: number of examples that keep theirs.
         seed: seed of the choice.
         source: path or name of the examples, for messages.
-
-    Raises:
-        UserError: there are too few examples for that, or a label has one only.
     """
     counts = Counter(labels)
     if count == len(labels):
@@ -236,9 +230,6 @@ def clean_split(
             most that many. 0 for a split that the task does without.
         seed: seed of the random order.
         name: the task's name, for messages.
-
-    Raises:
-        UserError: train would lack a label, or dev or test would be empty.
     """
     counts, total = Counter(labels), len(labels)
     free: dict[str, Counter[str]] = {}

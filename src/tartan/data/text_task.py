@@ -88,28 +88,15 @@ class TextSource(Checked, ABC):
         """Return the labelled files, after fetching or building them where needed."""
 
     def columns(self, train: Table) -> Columns:
-        """Return the columns of the tables that hold texts and labels.
-
-        Raises:
-            UserError: the training table lacks a column.
-        """
+        """Return the columns of the tables that hold texts and labels."""
         return Columns()
 
     @abstractmethod
     def domain_file(self, size: float | None) -> Path:
-        """Return a file of the task's domain text that suits `size` (None: all there is).
-
-        Raises:
-            UserError: the task has no domain text.
-        """
+        """Return a file of the task's domain text that suits `size` (None: all there is)."""
 
     def load(self) -> TextTask:
-        """Read the files.
-
-        Raises:
-            UserError: a file is missing or malformed (the message names the line), dev or test has
-                a label that train lacks, or a label is too rare for dev to be split off.
-        """
+        """Read the files."""
         files = self.files()
         named = {"train": files.train, "dev": files.dev, "test": files.test}
         held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
@@ -173,11 +160,7 @@ class TextSource(Checked, ABC):
     def _assigned(
         self, read: _Examples, held: Sequence[HeldOut], source: str
     ) -> tuple[_Examples, list[tuple[str, Example]]]:
-        """Return the examples of train, dev and test, and the split of each row of train's table.
-
-        Raises:
-            UserError: there are no such splits.
-        """
+        """Return the examples of each split, and the split of each row of train's table."""
         names = [example.label for example in read["train"]]
         splits = stratified_splits(names, held, source, self.prefix)
         assigned = list(zip(splits, read["train"], strict=True))
@@ -299,11 +282,7 @@ class TextTask(EndTaskOfSource):
         return _digest(":".join(self.fingerprints.values()))
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache.
-
-        Raises:
-            UserError: the encoder does not read text, or not inputs of this length.
-        """
+        """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache."""
         text_encoder = require_text_encoder(encoder, f"task {self.name}")
         option = f"{self.source.prefix}max_length"
         check_length(option, self.max_length, text_encoder)

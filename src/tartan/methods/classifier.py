@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import lightning.pytorch as pl
+import pandas as pd
 import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
@@ -87,7 +88,9 @@ class EndTaskClassifier(pl.LightningModule):
             UserError: the method does not train the end task, or the encoder reads no texts.
         """
         task, _ = self._evaluated()
-        if isinstance(texts, str) or (isinstance(texts, Mapping) and "text" in texts):
+        if isinstance(texts, str | pd.DataFrame) or (
+            isinstance(texts, Mapping) and "text" in texts
+        ):
             texts = unlabelled_batch(texts)
         if not len(texts):
             return torch.zeros(0, len(self.labels), device=self.device)
@@ -120,6 +123,20 @@ class EndTaskClassifier(pl.LightningModule):
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
+
+    def on_predict_start(self) -> None:
+        """Refuse what is no loader: a table's items, say, are the names of its columns.
+
+        Raises:
+            UserError: a table, mapping or text is in the place of a loader.
+        """
+        loaders = self.trainer.predict_dataloaders
+        for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
+            if isinstance(loader, str | Mapping | pd.DataFrame):
+                raise UserError(
+                    f"trainer.predict takes a DataLoader, not a {type(loader).__name__}; for a "
+                    "batch of texts use module(texts)"
+                )
 
     def on_validation_epoch_start(self) -> None:
         """Start a new evaluation, on dev or test."""

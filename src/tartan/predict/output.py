@@ -40,11 +40,7 @@ class UnfinishedPredictions:
             self._path.unlink(missing_ok=True)
 
     def read(self) -> Iterator[tuple[str, np.ndarray]]:
-        """Yield each chunk's digest and probabilities, then cut off what is torn or damaged.
-
-        Raises:
-            UserError: the predictions were made with other settings.
-        """
+        """Yield each chunk's digest and probabilities, then cut off what is torn or damaged."""
         if not self._path.exists():
             return
         end = 0
@@ -94,10 +90,6 @@ def exclusive_output(target: Path, resume: bool = True, overwrite: bool = False)
         target: the output file.
         resume: whether to continue what an interrupted process gathered.
         overwrite: whether a finished file may be replaced.
-
-    Raises:
-        UserError: another process writes the file, it exists already, its folder does not exist, or
-            the disk is full.
     """
     if not target.parent.is_dir():
         raise UserError(f"output={target}: there is no folder {target.parent}")

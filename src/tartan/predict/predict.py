@@ -90,11 +90,7 @@ class Predicted:
 
 
 def predict_file(settings: Settings) -> Predicted:
-    """Predict a label for each row of a file, or of standard input.
-
-    Raises:
-        UserError: an option, the classifier, or the input is invalid.
-    """
+    """Predict a label for each row of a file, or of standard input."""
     device = device_of(settings.device)
     model = _model_folder(settings)
     target = None if settings.output == STREAM else Path(settings.output).expanduser()

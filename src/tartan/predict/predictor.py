@@ -64,11 +64,7 @@ class Predictor:
 
 
 def device_of(name: str) -> torch.device:
-    """Return the device of this name; `auto` is the GPU if there is one, else the CPU.
-
-    Raises:
-        UserError: there is no such device.
-    """
+    """Return the device of this name; `auto` is the GPU if there is one, else the CPU."""
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     try:

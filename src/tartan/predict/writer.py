@@ -44,10 +44,6 @@ class Writer:
 
     Attributes:
         counts: number of rows by predicted label.
-
-    Raises:
-        UserError: the table already has a column of that name, or one that the output's format
-            cannot hold.
     """
 
     def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
@@ -76,12 +72,7 @@ class Writer:
         self._schema = pa.schema([*self._read, *self._added], self._read.metadata)
 
     def lines(self, rows: Rows) -> Iterator[bytes]:
-        """Yield the header, and each chunk with its predictions, as lines of text.
-
-        Raises:
-            UserError: a row of JSON already has such a field, or its fields differ from the first
-                rows'.
-        """
+        """Yield the header, and each chunk with its predictions, as lines of text."""
         if self._is_csv:
             yield (self._mark + self._csv([self._schema.names])).encode()
         spelled, scores = _as_text if self._is_csv else _json, len(self._read) + 1

@@ -135,11 +135,7 @@ def _batches_of(rows: datasets.Dataset) -> Iterator[pa.RecordBatch]:
 
 
 def open_arrow_file(path: Path, kind: str, compression: str | None) -> ArrowTable:
-    """Return the table in a Parquet or Arrow IPC file; a compressed one is unpacked in memory.
-
-    Raises:
-        UserError: the file is not of this format, or is damaged.
-    """
+    """Return the table in a Parquet or Arrow IPC file; a compressed one is unpacked in memory."""
     try:
         if compression is None:
             content = pa.memory_map(str(path)).read_buffer()
@@ -162,11 +158,7 @@ def open_arrow_file(path: Path, kind: str, compression: str | None) -> ArrowTabl
 
 
 def open_spreadsheet(path: Path) -> ArrowTable:
-    """Return the first sheet of an Excel file, all values as text, as in CSV.
-
-    Raises:
-        UserError: the file cannot be read, or the package openpyxl is not installed.
-    """
+    """Return the first sheet of an Excel file, all values as text, as in CSV."""
     try:
         frame = pd.read_excel(path, dtype=str, keep_default_na=False)
     except Exception as error:  # a damaged file leads to errors of any class
@@ -192,11 +184,7 @@ def is_saved_dataset(path: Path) -> bool:
 
 
 def open_saved_dataset(path: Path) -> ArrowTable:
-    """Open the data set in a folder, whose description anybody may have changed.
-
-    Raises:
-        UserError: its description names files elsewhere, or it is damaged.
-    """
+    """Open the data set in a folder, whose description anybody may have changed."""
     try:
         state, info = (json.loads(read_bytes(path / name)) for name in (_STATE, _INFO))
         files = [file["filename"] for file in state["_data_files"]]

@@ -79,11 +79,7 @@ class Table(ABC):
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
-        """Yield all rows, in order.
-
-        Raises:
-            UserError: a row is malformed; the message names file and line.
-        """
+        """Yield all rows, in order."""
 
     @cached_property
     def fingerprint(self) -> str:
@@ -108,11 +104,7 @@ class Table(ABC):
         return f"{self.source}, {self.unit} {number}"
 
     def sample(self) -> list[Row]:
-        """Return the first rows, up to a malformed one, which a full reading will report.
-
-        Raises:
-            UserError: the very first row is malformed.
-        """
+        """Return the first rows, up to a malformed one, which a full reading will report."""
         found: list[Row] = []
         try:
             # an error keeps those before it
@@ -129,9 +121,6 @@ class MemoryTable(Table):
     Args:
         rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
         source: name of the rows in messages, e.g. `train`.
-
-    Raises:
-        UserError: a row is neither a mapping nor such a tuple.
     """
 
     unit = "row"

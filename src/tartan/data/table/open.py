@@ -67,9 +67,6 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
         path: the file or folder.
         kinds: the kinds of files that are read.
         quoting: whether double quotes may surround a field of CSV and TSV.
-
-    Raises:
-        UserError: the file does not exist, is of an unknown kind, or its beginning is malformed.
     """
     path = path.expanduser()
     if is_saved_dataset(path):
@@ -95,9 +92,6 @@ def open_text(
         written_as: its format.
         source: its name in messages; None takes the path.
         quoting: whether double quotes may surround a field of CSV and TSV.
-
-    Raises:
-        UserError: its beginning is malformed.
     """
     kind, compression = written_as
     source = source or str(path)
@@ -110,11 +104,7 @@ def open_text(
 
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
-    """Return the splits of a data set on the Hub, or in a folder that `datasets` reads, as tables.
-
-    Raises:
-        UserError: the Hub does not answer, or has no such data set or configuration.
-    """
+    """Return the splits of a data set on the Hub, or of a folder that `datasets` reads."""
     local = Path(name).expanduser()
     if not local.is_dir() and not constants.HF_HUB_OFFLINE:  # offline: it may be in the Hub's cache
         check_reachable(constants.ENDPOINT, f"data set {name}")

@@ -59,12 +59,7 @@ class TextTable(Table):
         self._raw: IO[bytes] | None = None
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their numbers and line ends: a line feed, carriage return or both.
-
-        Raises:
-            UserError: the file cannot be opened or unpacked, is not UTF-8 text, or a line is longer
-                than `LONGEST_ROW`; the message names the line.
-        """
+        """Yield the lines with their numbers and ends: a line feed, carriage return or both."""
         number = 0
         try:
             with (
@@ -114,9 +109,6 @@ class DelimitedTable(TextTable):
     Attributes:
         separator: the separator that was found.
         line_end: line end of the header.
-
-    Raises:
-        UserError: the header is malformed, or names a column twice.
     """
 
     def __init__(
@@ -163,24 +155,28 @@ class DelimitedTable(TextTable):
             yield Row(number, {name: value for name, value in values if name}, place, record)
 
     def _check_swallowed(self, number: int, record: list[str], seen: dict[int, set[str]]) -> None:
-        """Check that no line in a quoted field is a row itself, which a stray quote has swallowed.
+        """Check that the lines in a quoted field are no rows, which a stray quote has swallowed.
 
-        Such a line has as many fields as the header, and in the other columns values that occur in
-        rows before, or numbers among numbers.
+        Those have as many fields as the header, and in the other columns of one of them are values
+        that occur in rows before, or numbers among numbers.
         """
+        width = len(record)
         for column, field in enumerate(record):
             lines = field.splitlines()
-            for offset, line in enumerate(lines if len(lines) > 1 and len(record) > 1 else ()):
-                values = line.split(self.separator)
-                if len(values) == len(record) and all(
-                    _occurs(value.strip(' "'), seen[c], len(record))
-                    for c, value in enumerate(values)
-                    if c != column
+            # of the line with the quote, and of the last one, a part is in other fields
+            first, last = int(column > 0), len(lines) - int(column < width - 1)
+            rows = [line.split(self.separator) for line in lines[first:last]]
+            if width == 1 or len(lines) < 2 or any(len(row) != width for row in rows):
+                continue
+            for place, values in enumerate(rows, start=number + first):
+                others = [(c, value.strip(' "')) for c, value in enumerate(values) if c != column]
+                if all(_occurs(value, seen[c], width) for c, value in others) and any(
+                    map(str.isalpha, values[column])
                 ):
                     raise UserError(
-                        f"{self.place(number + offset)}: a row inside a quoted field, which a "
-                        "double quote without its counterpart opens; remove it, or write it twice "
-                        'in a quoted field (""); quoting=none reads quotes as ordinary characters'
+                        f"{self.place(place)}: a row inside a quoted field, which a double quote "
+                        "without its counterpart opens; remove it, or write it twice in a quoted "
+                        'field (""); quoting=none reads quotes as ordinary characters'
                     )
 
     def _fit(self, separator: str) -> tuple[bool, int]:
