@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import zip_longest
 from statistics import fmean
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -141,7 +141,7 @@ def _draw_points(axes: Axes, setting: Setting, style: Style, unit: Unit) -> None
         and (score := run.result.score("whole")) is not None
     ]
     if points:
-        look = {"linestyle": "", "marker": style.marker, "color": style.colour}
+        look: dict[str, Any] = {"linestyle": "", "marker": style.marker, "color": style.colour}
         axes.plot(*zip(*points, strict=True), markersize=5, mfc="white", alpha=0.7, **look)
         means = [[fmean(values)] for values in zip(*points, strict=True)]
         axes.plot(*means, markersize=10, label=figure_text(setting.short), **look)

@@ -51,7 +51,9 @@ def identified(result: Result, config: DictConfig) -> Result:
         result: the run's result.
         config: its config, in which references to the seed are not resolved yet.
     """
-    options = options_of(OmegaConf.merge(config, {"seed": FOLLOWS_SEED}))
+    shared = OmegaConf.merge(config, {"seed": FOLLOWS_SEED})
+    assert isinstance(shared, DictConfig)
+    options = options_of(shared)
     values = options_of(config)
     return result.model_copy(
         update={
