@@ -16,7 +16,7 @@ from tartan.errors import UserError
 from tartan.methods.module import TaskMixing
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.run import run_experiment
-from tests.in_process import CONF, config_of, toy
+from tests.in_process import CONF, config_of, given_on_command_line, toy
 
 STAGE, OBJECTIVE = "method.stages.finetune", "auxiliary.tapt.objective"
 WRONG = [
@@ -234,3 +234,23 @@ def test_a_meta_head_on_other_examples_needs_so_many(prepared):
     message = error_of(prepared, "meta_tartan", rest, "method.stages.joint.batch_size=17")
     assert "needs 32 training examples beside each batch of 17" in message
     assert prepared("meta_tartan", rest, "method.stages.joint.batch_size=16")
+
+
+@pytest.mark.parametrize(
+    ("choice", "option", "refused"),
+    [
+        ("encoder=minilm", "encoder.name=roberta-base", True),
+        ("encoder=tiny", "encoder.name=x", True),
+        ("task=docstrings", "task.name=mine", True),
+        ("method=finetune", "method.name=mine", True),
+        ("encoder=huggingface", "encoder.name=roberta-base", False),
+        ("task=files", "task.name=mine", False),
+    ],
+)
+def test_a_name_that_chooses_nothing_renames_nothing(choice, option, refused, monkeypatch):
+    options = [choice, option]
+    given_on_command_line(options, monkeypatch)
+    if refused:
+        assert option.partition("=")[0] in error_of(enabled_stages, config_of(options))
+    else:
+        assert enabled_stages(config_of(options))

@@ -8,12 +8,14 @@ from dataclasses import dataclass, fields
 from typing import Annotated, Any, Literal
 
 from annotated_types import Le
+from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 from pydantic import ConfigDict
 
 from tartan.errors import UserError
 from tartan.methods.precision import Precision
 from tartan.methods.stage import Stage
+from tartan.runs.name import as_given, option_of
 from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text, check_node, typed
 
 Nodes = Mapping[str, Mapping[str, Any]]
@@ -96,6 +98,29 @@ class RunSettings(Checked):
     paths: Mapping[str, Any]
 
 
+_CHOSEN_BY_NAME = {"encoder.name": "PretrainedEncoder", "task.name": "FileTask", "method.name": ""}
+"""Options that name a thing in results, and the class whose name chooses it, or is the user's."""
+
+
+def _check_names(config: DictConfig) -> None:
+    """Check that the command line renames nothing: MiniLM trained under another model's name.
+
+    Raises:
+        UserError: it gives the name of something that it does not choose.
+    """
+    given = as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+    for option in map(option_of, given):
+        if option not in _CHOSEN_BY_NAME:
+            continue
+        target = str(config[option.partition(".")[0]].get("_target_", "tartan."))
+        chooses = _CHOSEN_BY_NAME[option]
+        if target.startswith("tartan.") and not (chooses and target.endswith(f".{chooses}")):
+            raise UserError(
+                f"{option} only names what is chosen otherwise: leave it out (encoder=huggingface "
+                "encoder.name=NAME chooses an encoder)"
+            )
+
+
 def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSettings:
     """Return the options of a run, all of them checked, those of its classes too.
 
@@ -114,6 +139,7 @@ def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSetting
     for option, default in _OF_STAGES.items():
         if config.trainer.get(option, default) != default:
             raise UserError(f"trainer.{option} is not read: options of stages and runs set it")
+    _check_names(config)
     settings = typed(config, RunSettings)
     for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
         check_node(config[group], group)
