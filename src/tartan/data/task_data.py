@@ -350,8 +350,9 @@ class _FromStep(Sampler[int]):
 @rank_zero_only
 def _warn_of_idle_processes(steps: StepBatches, processes: int) -> None:
     """Warn where a step has fewer micro-batches than there are processes to share them."""
-    count = sum(len(batch.micro_batches) for batch in steps[0].tasks.values())
-    if 0 < count < processes:
+    first = steps[0]
+    count = sum(len(batch.micro_batches) for batch in first.tasks.values())
+    if count < processes and not first.unsized:
         log.warning(
             "a step has %s micro-batches for %s processes, some of which wait for the others; a "
             "smaller micro_batch_size makes more", count, processes,
