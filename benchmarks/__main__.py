@@ -8,6 +8,7 @@ import platform
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -117,9 +118,11 @@ def main(arguments: list[str]) -> None:
                 print(f"{row.what}: {row.case}: {row.ratio or row.peak_mib or row.waits}")
                 # after each row, so that an interruption loses no figures
                 plain = OmegaConf.to_container(options)
-                write_figures(options.output, machine=about, options=plain, rows=rows)
+                figures = [asdict(row) for row in rows]
+                write_figures(options.output, machine=about, options=plain, rows=figures)
     if rows:
-        show(rows, f"ratios of times: median (quartiles); {about['gpu'] or about['processor']}")
+        shown = [vars(row) | {"ratio": str(row.ratio or "")} for row in rows]
+        show(shown, f"ratios of times: median (quartiles); {about['gpu'] or about['processor']}")
     print(f"figures in {options.output}")
 
 

@@ -11,7 +11,6 @@ import time
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,52 +28,13 @@ MIB = 1 << 20
 _EVERY_S = 0.05
 
 
-@dataclass(frozen=True)
-class BuildRow:
-    """The cost of a build.
-
-    Attributes:
-        kept: number of examples of the corpus.
-        made: number of examples before repeats were removed.
-        articles: number of articles that were read.
-        seconds: time of the whole command, or of the part after an earlier one was resumed [s].
-        made_s: number of examples made in a second; None where the command was resumed.
-        largest_mib: peak memory of one process, without pages of files [MiB].
-        all_mib: peak memory of all processes together, likewise [MiB].
-    """
-
-    kept: int
-    made: int
-    articles: int
-    seconds: float
-    made_s: float | None
-    largest_mib: float
-    all_mib: float
-
-
-@dataclass(frozen=True)
-class ReadRow:
-    """The cost of reading random batches of a whole corpus, without the model.
-
-    Attributes:
-        examples: number of examples of the corpus.
-        start: time from opening the folder to the first batch [s].
-        read: number of examples that were read after the first batch.
-        read_s: number of these in a second.
-        peak_mib: peak memory of the process, without pages of files [MiB].
-    """
-
-    examples: int
-    start: float
-    read: int
-    read_s: float
-    peak_mib: float
-
-
 def measure_build(
     articles: Path, corpus: Path, workers: int, options: Sequence[str] = ("decontaminate=null",)
-) -> BuildRow:
+) -> dict[str, Any]:
     """Run the command that builds a corpus of the articles' most frequent field.
+
+    Memory is the peak without pages of files: of the `largest` process, and of `all` together.
+    `made_s` is None where the command resumed an earlier one.
 
     Args:
         articles: folder of the articles.
@@ -97,20 +57,20 @@ def measure_build(
         sys.exit(f"the build failed: {' '.join(command)}")
     counts = read_corpus_folder(corpus).manifest.counts
     made = counts["examples"]["made"]
-    return BuildRow(
-        kept=counts["examples"]["kept"],
-        made=made,
-        articles=counts["records"]["read"],
-        seconds=seconds,
-        made_s=None if resumed else made / seconds,
-        largest_mib=peak["largest"] / MIB,
-        all_mib=peak["all"] / MIB,
-    )
+    return {
+        "kept": counts["examples"]["kept"],
+        "made": made,
+        "articles": counts["records"]["read"],
+        "seconds": seconds,
+        "made_s": None if resumed else made / seconds,
+        "largest_mib": peak["largest"] / MIB,
+        "all_mib": peak["all"] / MIB,
+    }
 
 
 def measure_reading(
     corpus: Path, encoder: dict[str, Any], steps: int, batch_size: int, max_length: int
-) -> ReadRow:
+) -> dict[str, Any]:
     """Read batches of masked language modelling as a run does, without training.
 
     Call it in a new process, so that the memory is that of reading.
@@ -140,13 +100,13 @@ def measure_reading(
         for step in range(1, steps + 1):
             batches[step]
         seconds = time.perf_counter() - first
-    return ReadRow(
-        examples=len(texts),
-        start=first - began,
-        read=steps * batch_size,
-        read_s=steps * batch_size / seconds,
-        peak_mib=peak["largest"] / MIB,
-    )
+    return {
+        "examples": len(texts),
+        "start": first - began,
+        "read": steps * batch_size,
+        "read_s": steps * batch_size / seconds,
+        "peak_mib": peak["largest"] / MIB,
+    }
 
 
 @contextmanager
@@ -206,8 +166,8 @@ def main(arguments: Sequence[str]) -> None:
     with initialize_config_dir(CONF, version_base="1.3"):
         composed = compose("config", overrides=[f"encoder={options.encoder}"])
     encoder: Any = OmegaConf.to_container(composed.encoder, resolve=True)
-    builds: list[BuildRow] = []
-    reads: list[ReadRow] = []
+    builds: list[dict[str, Any]] = []
+    reads: list[dict[str, Any]] = []
     words = in_fresh_process(words_of, encoder)
     with tempfile.TemporaryDirectory() as scratch:
         for size in options.examples:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 from omegaconf import DictConfig, OmegaConf
-from rich.console import Console
-from rich.table import Table
 from torch.utils.benchmark import Timer
 
 from tartan.methods.measuring import now
@@ -103,25 +102,6 @@ class Row:
     waits: str | None = None
 
 
-def table_of(rows: Sequence[Any], title: str) -> Table:
-    """Return a table of rows of one dataclass, without columns that are empty in all of them."""
-    names = [f.name for f in fields(rows[0])]
-    names = [name for name in names if any(getattr(row, name) is not None for row in rows)]
-    table = Table(title=title, title_justify="left")
-    for name in names:
-        number = all(not isinstance(getattr(row, name), str) for row in rows)
-        table.add_column(name, justify="right" if number else "left", overflow="fold")
-    for row in rows:
-        table.add_row(*(_cell(getattr(row, name)) for name in names))
-    return table
-
-
-def _cell(value: Any) -> str:
-    if isinstance(value, float):
-        return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-    return "" if value is None else f"{value:,}" if type(value) is int else str(value)
-
-
 def options_of(name: str, arguments: Sequence[str]) -> DictConfig:
     """Return the options in `benchmarks/conf/NAME.yaml`, changed by `KEY=VALUE` arguments."""
     path = Path(__file__).parent / "conf" / f"{name}.yaml"
@@ -137,14 +117,10 @@ def options_of(name: str, arguments: Sequence[str]) -> DictConfig:
 
 def write_figures(path: str, **content: Any) -> None:
     """Write options and rows as JSON."""
-    plain = {
-        name: [asdict(row) for row in value] if isinstance(value, list) else value
-        for name, value in content.items()
-    }
-    Path(path).write_text(json.dumps(plain, indent=1) + "\n", encoding="utf-8")
+    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
-def show(rows: Iterable[Any], title: str) -> None:
-    """Print rows as a table."""
-    console = Console(width=None if sys.stdout.isatty() else 140)
-    console.print(table_of(list(rows), title))
+def show(rows: Sequence[Mapping[str, Any]], title: str) -> None:
+    """Print rows as a table, without columns that are empty in all of them."""
+    frame = pd.DataFrame(rows).dropna(axis="columns", how="all")
+    print(f"\n{title}\n" + frame.to_string(index=False, na_rep="", float_format="{:,.4g}".format))

@@ -35,12 +35,12 @@ def test_articles_are_the_same_every_time(tmp_path):
 def test_a_corpus_of_the_set_size_is_built_and_read(tmp_path):
     SyntheticArticles(WORDS, 3000, 2).write(tmp_path / "articles")
     built = measure_build(tmp_path / "articles", tmp_path / "corpus", 1)
-    assert built.kept == pytest.approx(3000, rel=0.25)
-    assert built.kept < built.made
-    assert built.articles == len(records(tmp_path / "articles"))
-    assert 0 < built.largest_mib <= built.all_mib
+    assert built["kept"] == pytest.approx(3000, rel=0.25)
+    assert built["kept"] < built["made"]
+    assert built["articles"] == len(records(tmp_path / "articles"))
+    assert 0 < built["largest_mib"] <= built["all_mib"]
     encoder = {"_target_": "tartan.encoders.tiny.TinyEncoder"}
     read = measure_reading(tmp_path / "corpus", encoder, 3, 8, 32)
-    assert (read.examples, read.read) == (built.kept, 24)
-    assert read.start > 0
-    assert read.peak_mib > 0
+    assert (read["examples"], read["read"]) == (built["kept"], 24)
+    assert read["start"] > 0
+    assert read["peak_mib"] > 0

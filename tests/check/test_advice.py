@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
@@ -199,13 +198,3 @@ def test_the_page_shows_the_table():
     ]
     table = "\n".join(lines)
     assert table in PAGE, f"docs/choosing.md has to show:\n{table}"
-
-
-def test_the_recipe_that_dev_chose_rests_on_the_rows_of_the_study():
-    cells = {"suspects": "mt_tartan", "acl_arc": "mt_tartan", "docstrings": "mt_tartan_10"}
-    over_equal = {p: gain(p, f"3x/{n}_0.95_head_rate", f"3x/{n}") for p, n in cells.items()}
-    over_finetuning = {p: gain(p, f"3x/{n}_0.95_head_rate") for p, n in cells.items()}
-    assert over_equal["suspects"][1] > 0
-    assert over_finetuning["suspects"][2] < 0
-    rest = [found[p] for found in (over_equal, over_finetuning) for p in ("acl_arc", "docstrings")]
-    assert np.all([low < 0 < high for _, low, high in rest])

@@ -91,3 +91,15 @@ def test_a_resumed_epoch_ends_at_its_total(max_steps, expected, tmp_path):
 
     assert train(4) == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert train(max_steps, tmp_path / "point.ckpt") == expected
+
+
+def test_without_a_terminal_a_line_says_what_remains(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr("tartan.methods.progress_bar.SAY_EVERY_S", 0.0)
+    trainer = Trainer(
+        max_steps=3, max_epochs=-1, callbacks=[StageProgressBar("joint")], logger=False,
+        accelerator="cpu", enable_checkpointing=False, enable_model_summary=False,
+        default_root_dir=tmp_path,
+    )  # fmt: skip
+    trainer.fit(Toy(), torch.ones(3, 1, 1))
+    lines = [line for line in capsys.readouterr().out.splitlines() if "left" in line]
+    assert lines == [f"joint: step {step} of 3, 0:00:00 left" for step in (1, 2, 3)]

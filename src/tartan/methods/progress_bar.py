@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import time
+from datetime import timedelta
 from typing import Any
 
 import lightning.pytorch as pl
@@ -12,6 +15,8 @@ from tartan.methods.training_step import TrainingStep
 
 READ_EVERY = 10
 """Number of steps between two readings of the metrics, where reading waits for the device."""
+SAY_EVERY_S = 30.0
+"""Time between two lines about what remains, where there is no terminal for the bar [s]."""
 
 
 class StageProgressBar(RichProgressBar):
@@ -25,6 +30,14 @@ class StageProgressBar(RichProgressBar):
         super().__init__(leave=True)
         self._stage = stage
         self._shown: dict[str, int | str | float | dict[str, float]] = {}
+        self._began = self._said = 0.0
+        self._first = 0
+
+    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+        """Start the bar and the clock."""
+        super().on_train_start(trainer, pl_module)
+        self._began = self._said = time.monotonic()
+        self._first = trainer.global_step
 
     def _get_train_description(self, current_epoch: int) -> str:
         return self._stage
@@ -39,11 +52,22 @@ class StageProgressBar(RichProgressBar):
     ) -> None:
         """Move the bar on, and let its total count the steps of a resumed epoch from its start."""
         super().on_train_batch_end(trainer, pl_module, outputs, batch, batch_idx)
+        if trainer.is_global_zero and not sys.stdout.isatty():
+            self._say_what_remains(trainer.global_step, trainer.max_steps)
         if self.progress is not None and self.train_progress_bar_id is not None:
             # Lightning's total is at most the steps that are left when it resumes
             last = batch_idx + 1 + trainer.max_steps - trainer.global_step
             total = min(trainer.num_training_batches, last)
             self.progress.update(self.train_progress_bar_id, total=total)
+
+    def _say_what_remains(self, step: int, steps: int) -> None:
+        """Print a line every half minute, from the pace of this stage so far."""
+        now = time.monotonic()
+        if now - self._said >= SAY_EVERY_S and step > self._first:
+            self._said = now
+            left = (now - self._began) / (step - self._first) * (steps - step)
+            remains = timedelta(seconds=round(left))
+            print(f"{self._stage}: step {step} of {steps}, {remains} left", flush=True)
 
     def get_metrics(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule
