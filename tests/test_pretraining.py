@@ -2,25 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import math
-import shutil
 
 import pytest
 import torch
 from transformers import AutoModelForMaskedLM
 
-from tartan.data import text_auxiliary
 from tartan.encoders.pretrained import load_folder
-from tartan.errors import UserError
-from tartan.report.runs import find_runs
-from tartan.report.settings import benchmarks_of
-from tartan.report.summary import inventory
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.result import read_result
 from tartan.runs.run import run_experiment
-from tartan.runs.summary import print_summary
-from tests.corpus.made_up import built
 from tests.in_process import config_of, recorded_run, toy
 from tests.methods.test_resume import Killed, assert_same_run
 
@@ -45,23 +36,6 @@ def options(data_dir, cache_dir):
 @pytest.fixture(scope="module")
 def run(options, tmp_path_factory):
     return recorded_run(options, tmp_path_factory.mktemp("pretrained"))
-
-
-def test_held_out_text_of_a_large_corpus_is_tokenised_ahead(
-    options, data_dir, tmp_path, monkeypatch
-):
-    """Training text is tokenised as it is read, which a corpus folder's is from some size on."""
-    articles = tmp_path / "articles.jsonl"
-    lines = (data_dir / "corpus.txt").read_text(encoding="utf-8").splitlines()
-    texts = (json.dumps({"id": number, "text": line}) for number, line in enumerate(lines))
-    articles.write_text("\n".join(texts), encoding="utf-8")
-    built(articles, tmp_path / "corpus")
-    found = []
-    for ahead in (1000, 0):
-        monkeypatch.setattr(text_auxiliary, "TOKENISED_AHEAD", ahead)
-        given = [*options, f"auxiliary.dapt.path={tmp_path / 'corpus'}", "max_steps=4"]
-        found.append(recorded_run(given, tmp_path / f"ahead {ahead}").result["dev"])
-    assert found[0] == found[1]
 
 
 def perplexity_of(folder, config):
@@ -188,57 +162,3 @@ def test_texts_of_several_corpora_are_pooled(options, data_dir, cache_dir, tmp_p
     assert max(indices) >= counts[0] > min(indices)
     assert done.result["dev"]["whole"]["examples"] > 0
     assert len(done.result["fingerprints"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        (["auxiliary.dapt.path=null"], "without an end task, name text"),
-        (["auxiliary=tapt", "auxiliary.size=all"], "without an end task, name text"),
-        (["auxiliary.size=10"], "size=all"),
-        (["method=finetune"], "trains an end task, and task=held_out_text has none"),
-        (["auxiliary=none"], "needs an auxiliary task"),
-        (["task.share=2"], r"task.share: "),
-        (["task.max_length=4000"], "task.max_length=4000: encoder"),
-        (
-            [
-                "+auxiliary_task@auxiliary.b=mlm_domain",
-                "auxiliary.b.path=CORPUS",
-                "auxiliary.b.objective.probability=0.3",
-            ],
-            "auxiliary.NAME.objective has to be the same",
-        ),
-    ],
-)
-def test_what_cannot_be_is_said_before_any_training(
-    data_dir, cache_dir, tmp_path, changes, message
-):
-    corpus = f"{data_dir}/corpus.txt"
-    path = [] if changes[0].startswith("auxiliary=") else [f"auxiliary.dapt.path={corpus}"]
-    options = [*path, *(change.replace("CORPUS", corpus) for change in changes)]
-    config = config_of(["+experiment=pretrain", "encoder=tiny", f"cache_dir={cache_dir}", *options])
-    with pytest.raises(UserError, match=message):
-        run_experiment(config, tmp_path)
-    assert not (tmp_path / "result.json").exists()
-
-
-def test_a_report_names_the_encoder_and_its_perplexity(run, tmp_path):
-    shutil.copytree(run.folder, tmp_path / "run")  # those of other tests lie beside it
-    found = find_runs(tmp_path)
-    assert found.unreadable == []
-    told = inventory(found, benchmarks_of(found.runs))
-    reached = run.result["dev"]["whole"]["metrics"]["perplexity"]
-    texts = run.result["dev"]["whole"]["examples"]
-    assert f"tiny, perplexity {reached:.3f} on {texts} held-out texts" in told
-    assert "a search" not in told
-
-
-def test_the_closing_table_shows_the_perplexity_and_the_folder(run, capsys):
-    print_summary(read_result(run.folder), run.folder)
-    shown = capsys.readouterr().out
-    assert f"{run.result['dev']['whole']['metrics']['perplexity']:.4f}" in shown
-    assert str(run.folder / "encoder") in shown
-
-
-def test_the_result_is_plain_json(run):
-    assert json.loads((run.folder / "result.json").read_text()) == run.result

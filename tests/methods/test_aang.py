@@ -6,12 +6,8 @@ import pandas as pd
 import pytest
 import torch
 
-from tartan.data.batches import with_sampled_batches
-from tartan.data.shares import share_of
-from tartan.errors import UserError
 from tartan.methods.module import TaskMixing
-from tartan.runs.prepare import enabled_stages, prepare
-from tests.in_process import config_of, recorded_run, same, toy
+from tests.in_process import recorded_run, same, toy
 
 pytestmark = pytest.mark.slow
 
@@ -44,21 +40,6 @@ def whole_run(data_dir, cache_dir, tmp_path_factory):
     return recorded_run(chosen, tmp_path_factory.mktemp("aang") / "run")
 
 
-@pytest.fixture
-def error_of(options):
-    """The line that refuses a run before it trains."""
-
-    def call(*more, **kinds):
-        config = config_of(options(*more, **kinds))
-        with pytest.raises(UserError) as caught:
-            prepare(config, enabled_stages(config))
-        message = str(caught.value)
-        assert len(message.splitlines()) == 1
-        return message
-
-    return call
-
-
 def test_a_run_leaves_weights_of_all_objectives_and_pictures(whole_run):
     weights = whole_run.result["final_task_weights"]
     assert len(weights) == 41
@@ -89,13 +70,6 @@ def test_objectives_share_a_head_an_output(whole_run):
     assert len({id(task.head) for task in module.tasks}) == 3
     trained = [p for group in module.new_optimiser().param_groups for p in group["params"]]
     assert len(trained) == len({id(p) for p in trained})
-
-
-def test_domain_text_has_no_end_labels_and_one_reading(whole_run):
-    auxiliaries = whole_run.result["auxiliaries"]
-    assert not [n for n in auxiliaries if n.startswith("domain") and n.endswith("end_label")]
-    # domain text, the task's, and the task's with labels
-    assert len({a["fingerprint"] for a in auxiliaries.values()}) == 3
 
 
 def test_further_outputs_train(options, tmp_path):
@@ -188,51 +162,3 @@ def test_a_step_whose_numbers_went_wrong_changes_no_factor(options, tmp_path):
     assert run.result["stages"][0]["skipped"] == 1
     assert all(torch.equal(a, b) for a, b in zip(*seen, strict=True))
     assert int(run.modules["joint"].weighting.seen) in (2, 3)  # of the kept evaluation
-
-
-def test_processes_share_what_one_would_pass(options, tmp_path):
-    run = recorded_run(options("max_steps=2", "micro_batch_size=2"), tmp_path / "run")
-    module = run.modules["joint"]
-    steps, weighting = run.data["joint"], module.weighting
-    alone = with_sampled_batches(steps[0], weighting, 12)
-    shares = [
-        with_sampled_batches(share_of(steps[0], rank, 2), weighting, 12, rank, 2)
-        for rank in range(2)
-    ]
-    for name, batch in alone.tasks.items():
-        numbers = sorted(n for own in shares for n, _ in own.tasks[name].numbered)
-        assert numbers == list(range(len(batch.micro_batches)))
-        for own in shares:
-            assert own.tasks[name].units == batch.units
-            for number, part in own.tasks[name].numbered:
-                expected = batch.micro_batches[number].inputs
-                torch.testing.assert_close(part.inputs, expected, rtol=0, atol=0)
-
-
-@pytest.mark.parametrize(
-    ("more", "kinds", "expected"),
-    [
-        (
-            ["method.stages.joint.sampled=25", "method.stages.joint.batch_size=32"],
-            {},
-            "sampled=25 of 24 auxiliary tasks",
-        ),
-        (["method.stages.joint.sampled=13"], {}, "sampled=13 tasks cannot share a batch of 12"),
-        (["method.stages.joint.sampled=0"], {}, "sampled must be a whole number of at least 1"),
-        (
-            ["method.stages.joint.sampled=null"],
-            {},
-            "needs steps that sample auxiliary",
-        ),
-        (["weighting=dwa"], {}, "weighting DWA may follow every task"),
-        (["weighting=sdmgrad"], {}, "weighting Gramian may follow every task"),
-        ([], {"auxiliary": "tapt"}, "needs composed objectives"),
-        (
-            ["auxiliary.aang.transforms.mask.probability=0"],
-            {},
-            "mask.probability: ",
-        ),
-    ],
-)
-def test_what_cannot_be_is_refused(more, kinds, expected, error_of):
-    assert expected in error_of(*more, **kinds)

@@ -8,7 +8,7 @@ import psutil
 import pytest
 import torch
 
-from tartan.methods.measuring import PassClock, peak_bytes, peak_of_device, peak_of_process
+from tartan.methods.measuring import PassClock, peak_bytes, peak_of_device
 
 CPU = torch.device("cpu")
 
@@ -46,5 +46,4 @@ def test_peak_bytes_are_those_held_at_once():
 
 def test_the_peak_of_a_process_is_no_less_than_what_it_holds():
     held = torch.ones(1 << 25)  # 128 MiB, touched
-    assert peak_of_device(CPU) == peak_of_process()
-    assert peak_of_process() >= 0.9 * psutil.Process().memory_info().rss >= 0.9 * held.nbytes
+    assert peak_of_device(CPU) >= 0.9 * psutil.Process().memory_info().rss >= 0.9 * held.nbytes

@@ -78,16 +78,6 @@ def test_the_stages_run_in_order_and_the_test_comes_last(runs, method):
     assert all(stage["steps"] == 6 for stage in run.result["stages"])
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_every_stage_trains_the_body_and_its_heads(runs, method):
-    run = runs(method)
-    for name in STAGES[method]:
-        assert not same(part(run.starts[name], "body"), part(run.ends[name], "body"))
-        for task in run.modules[name].heads:
-            head = f"heads.{task}"
-            assert not same(part(run.starts[name], head), part(run.ends[name], head))
-
-
 @pytest.mark.parametrize(
     ("method", "tasks"),
     [
@@ -117,16 +107,6 @@ def test_tapts_head_starts_from_the_head_that_dapt_trained(runs):
     assert not same(part(run.ends["dapt"], "heads.dapt"), part(run.ends["tapt"], "heads.tapt"))
 
 
-def test_after_a_disabled_dapt_tapt_starts_from_the_encoder_itself(runs):
-    run = runs("dapt_tapt", "method.stages.dapt.enabled=false")
-    assert run.events == ["tapt", "finetune", "test"]
-    chained = runs("dapt_tapt")
-    assert same(part(run.starts["tapt"], "body"), part(chained.starts["dapt"], "body"))
-    started = part(run.starts["tapt"], "heads.tapt")
-    assert not same(started, part(chained.starts["tapt"], "heads.tapt"))
-    assert set(run.result["auxiliaries"]) == {"tapt"}
-
-
 def test_a_frozen_body_stays_as_it_was(runs):
     run = runs("tapt", "method.stages.tapt.freeze_body=true")
     assert same(part(run.starts["tapt"], "body"), part(run.ends["tapt"], "body"))
@@ -147,19 +127,6 @@ def test_warmed_up_heads_are_those_that_joint_training_starts_from(runs, method)
         assert not same(part(before, head), part(after, head))
         assert same(part(after, head), part(run.starts["joint"], head))
     assert not same(part(run.starts["joint"], "body"), part(run.ends["joint"], "body"))
-
-
-def test_meta_weights_move_and_sum_to_1(runs):
-    weights = runs("meta_tartan").result["final_task_weights"]
-    assert set(weights) == {"end_task", "dapt", "tapt"}
-    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
-    assert max(weights.values()) - min(weights.values()) > 1e-4
-
-
-def test_given_weights_are_scaled_and_kept(runs):
-    values = "weighting.values={end_task: 2, dapt: 1, tapt: 1}"
-    weights = runs("mt_tartan", "weighting=static", values).result["final_task_weights"]
-    assert weights == pytest.approx({"end_task": 0.5, "dapt": 0.25, "tapt": 0.25})
 
 
 def test_meta_tartan_with_uniform_weights_is_mt_tartan(runs):

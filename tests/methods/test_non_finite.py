@@ -15,7 +15,7 @@ from tartan.core.weighting.base import Weighting
 from tartan.errors import UserError
 from tartan.methods.checkpoint import load_checkpoint
 from tartan.methods.module import TaskMixing
-from tartan.methods.non_finite import StopAtNonFinite, Taken
+from tartan.methods.non_finite import StopAtNonFinite
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.vision.classification import ImageClassification
@@ -120,7 +120,7 @@ def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(
     with pytest.raises(UserError) as caught:
         run(toy(data_dir, cache_dir, method, *options), tmp_path)
     message = str(caught.value)
-    assert f"stage {stage}, step 7: the loss of task {task} is not finite (examples " in message
+    assert f"stage {stage}, step 7: the loss of task {task} is not finite, and" in message
     assert "5 updates in a row were skipped" in message
     assert len(message.splitlines()) == 1
     (path,) = (tmp_path / "checkpoints" / stage).glob("best-*.ckpt")
@@ -135,7 +135,7 @@ def test_a_run_that_skipped_every_update_is_no_success(
 ):
     poisoned(Classification, {1, 2, 3})
     options = toy(data_dir, cache_dir, method, "max_steps=2", "checkpoint_minutes=1e-9")
-    line = r"step 2: the loss of task end_task is not finite .*, and all 2 updates were skipped"
+    line = "step 2: the loss of task end_task is not finite, and all 2 updates were skipped"
     with pytest.raises(UserError, match=line):
         run(options, tmp_path)
     assert not (tmp_path / "result.json").exists()
@@ -154,7 +154,7 @@ def test_weights_that_are_not_finite_are_named(data_dir, cache_dir, tmp_path):
     options = toy(data_dir, cache_dir, "mt_tartan")
     config = config_of(options)
     config.weighting = {"_target_": f"{__name__}.NanW"}
-    line = r"a weight of NanW is not finite, and 5 updates .*; .* options and its mix\(step\)$"
+    line = "a weight is not finite, and 5 updates"
     with pytest.raises(UserError, match=line):
         tartan.runs.run.run_experiment(config, tmp_path)
 
@@ -198,8 +198,6 @@ def test_a_run_whose_last_step_is_skipped_reports_the_weights_before_it(
 
 def test_the_count_in_a_checkpoint_is_that_of_its_step():
     callback = StopAtNonFinite(patience=5, read_every=50)
-    callback._pending = [
-        Taken(n, n, torch.tensor(f), None, {}) for n, f in enumerate([True, False, False])
-    ]
+    callback._pending = [(n, torch.tensor(f), None) for n, f in enumerate([True, False, False])]
     assert callback.state_dict() == {"in_a_row": 2}
     assert len(callback._pending) == 3

@@ -151,24 +151,31 @@ SINGLE = ("trainer.precision=32-true",)
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("method", ["meta_tartan", "mt_tartan", "dapt_tapt"])
-def test_a_sharded_body_is_trained_as_a_whole_one(method, options, tmp_path):
-    whole = [*PROGRAM, *options(method, "max_steps=10", *SINGLE)]
+@pytest.mark.parametrize(
+    ("method", "precision", "near"),
+    [
+        ("meta_tartan", "32-true", 1e-4), ("mt_tartan", "32-true", 1e-4),
+        ("dapt_tapt", "32-true", 1e-4), ("mt_tartan", "bf16-mixed", 2e-2),
+    ],
+)  # fmt: skip
+def test_a_sharded_body_is_trained_as_a_whole_one(method, precision, near, options, tmp_path):
+    whole = [*PROGRAM, *options(method, "max_steps=10", f"trainer.precision={precision}")]
     sharded = ["trainer=fsdp", f"trainer.devices={SEVERAL}"]
     for name, how in (("one", []), ("sharded", sharded)):
         code, output = finished([*whole, *how, f"hydra.run.dir={name}"], tmp_path)
         assert code == 0, output
     one, other = tmp_path / "one", tmp_path / "sharded"
     for stage in STAGES[method]:
-        assert difference(one, other, stage) < 1e-4
+        assert difference(one, other, stage) < near
     files = [load_file(run / "classifier" / "model.safetensors") for run in (one, other)]
     assert files[0].keys() == files[1].keys()
-    assert all((files[0][n] - files[1][n]).abs().max() < 1e-4 for n in files[0])
+    assert all((files[0][n] - files[1][n]).abs().max() < near for n in files[0])
 
 
 @pytest.mark.processes
-def test_a_sharded_run_goes_on_after_a_kill(options, tmp_path):
-    command = [*PROGRAM, *options("meta_tartan", "max_steps=40", "checkpoint_minutes=0", *SINGLE)]
+@pytest.mark.parametrize("own", [["meta_tartan"], ["mt_tartan", "weighting=sdmgrad"]])
+def test_a_sharded_run_goes_on_after_a_kill(own, options, tmp_path):
+    command = [*PROGRAM, *options(*own, "max_steps=40", "checkpoint_minutes=0", *SINGLE)]
     command += ["trainer=fsdp", "trainer.devices=2"]
     undisturbed, killed = (tmp_path / name for name in ("undisturbed", "killed"))
     code, output = finished([*command, f"hydra.run.dir={undisturbed}"], tmp_path)

@@ -19,16 +19,12 @@ from lightning.pytorch.loggers import CSVLogger
 
 from tartan import TartanData
 from tartan.core.meta_head import MetaHeadSettings
-from tartan.core.weighting.meta import Meta, MetaExamples
+from tartan.core.weighting.meta import Meta
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from tartan.methods.best_weights import BestWeights, keep_best
 from tartan.methods.cost import CostMeter
 from tartan.methods.step_log import FactorLog, StepLog
-from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output import SentenceOrder
-from tartan.objectives.composed.representation import Bidirectional
-from tartan.objectives.composed.transform import Unchanged
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -102,21 +98,6 @@ def test_checkpoints_of_a_body_that_was_compiled_in_place_can_be_loaded(
     assert same(*found)
 
 
-def test_loggers_get_the_sizes_of_batches(module, data, tmp_path):
-    trainer(tmp_path, max_steps=1, logger=CSVLogger(tmp_path)).fit(module, datamodule=data)
-    (file,) = tmp_path.rglob("hparams.yaml")
-    assert yaml.safe_load(file.read_text())["data"]["batch_size"] == 8
-
-
-def test_the_rate_of_averaged_weights_changes_once_an_epoch(module, data, tmp_path):
-    averaging = StochasticWeightAveraging(1e-3, swa_epoch_start=1, annealing_epochs=2)
-    options = {"max_epochs": 4, "enable_checkpointing": False}
-    seen = fitted(module, data, tmp_path, callbacks=[averaging], **options)
-    epochs = [set(seen.rates[EPOCH * n : EPOCH * (n + 1)]) for n in range(1, 4)]
-    assert [len(rates) for rates in epochs] == [1, 1, 1]
-    assert epochs[2].pop() == pytest.approx(1e-3)
-
-
 def test_averaged_weights_go_on_from_a_checkpoint(data_dir, cache_dir, tmp_path):
     """With equal bits at an epoch's end; Lightning has no schedule in an epoch that was cut."""
 
@@ -142,23 +123,6 @@ def test_averaged_weights_go_on_from_a_checkpoint(data_dir, cache_dir, tmp_path)
     inside = tmp_path / "inside" / f"step={2 * EPOCH + 2}.ckpt"
     _, seen = made(ckpt_path=inside, enable_checkpointing=False)
     assert seen.steps == undisturbed.steps[2 * EPOCH + 2 :]
-
-
-def test_a_module_trains_with_dropout_whatever_an_earlier_one_was_set_to(module, data):
-    module.eval()
-    later = FineTuning.for_data(data, lr=2e-3)
-    assert later.training
-    assert all(part.training for part in later.body.modules())
-
-
-def test_dev_is_evaluated_where_the_trainer_says(module, data, tmp_path):
-    options = {"enable_checkpointing": False, "limit_val_batches": 1}
-    seen = fitted(module, data, tmp_path, max_epochs=2, val_check_interval=2, **options)
-    assert seen.evaluated == [2, 4, 6, 8, 10, 12]
-    module = FineTuning.for_data(data, lr=2e-3)
-    options["check_val_every_n_epoch"] = None
-    seen = fitted(module, data, tmp_path, max_steps=10, val_check_interval=4, **options)
-    assert seen.evaluated == [4, 8, 10]
 
 
 @pytest.mark.parametrize(
@@ -401,27 +365,6 @@ def test_pretraining_needs_no_dev_and_hands_its_head_on(data, tmp_path):
     assert data.prepared.encoder.mlm_head is module.heads["dapt"]
     with pytest.raises(UserError, match="nothing to evaluate"):
         module(["a text"])
-
-
-def test_a_masked_lm_head_is_kept_whichever_task_it_is_of(data_dir, cache_dir, tmp_path):
-    """Of several, the first; other heads are none from which a task starts."""
-    order = Composed(Unchanged(), Bidirectional(), SentenceOrder())
-    texts = [f"some words and others, {number} and then more of them" for number in range(20)]
-    auxiliaries = {"order": (order, texts), "a": texts, "b": texts}
-    data = toy_data(data_dir, cache_dir, auxiliaries=auxiliaries)
-    module = ContinuedPretraining.for_data(data, lr=2e-3)
-    assert list(module.heads) == ["order", "a", "b"]
-    fitted(module, data, tmp_path, max_steps=1)
-    assert data.prepared.encoder.mlm_head is module.heads["a"]
-
-
-def test_eta_is_that_of_the_usual_weighting_of_a_subclass_too(data):
-    class ByExample(MetaTartan):
-        usual_weighting = MetaExamples
-
-    module = ByExample.for_data(data, lr=1e-3, eta=0.2)
-    assert (type(module.weighting), module.weighting.eta) == (MetaExamples, 0.2)
-    assert MetaTartan.for_data(data, lr=1e-3, eta=0.2).weighting.eta == 0.2
 
 
 def test_the_constructor_has_the_methods_usual_weighting_and_meta_head(data):

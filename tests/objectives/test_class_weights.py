@@ -46,6 +46,15 @@ def test_a_key_that_is_no_label_may_differ_from_one_in_case(given):
     assert weights == class_weights([1, 5], ("False", "True"), (2, 2))
 
 
+def test_a_smoothed_target_is_shared_by_all_labels():
+    head = torch.nn.Linear(5, 3).double()
+    features, labels = torch.randn(8, 5).double(), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    targets = 0.7 * F.one_hot(labels, 3) + 0.3 / 3
+    expected = -(targets * head(features).log_softmax(1)).sum(1)
+    smoothed = Classification(3, label_smoothing=0.3).losses(None, head, features, labels)
+    torch.testing.assert_close(smoothed, expected)
+
+
 @pytest.mark.parametrize(
     ("dtype", "autocast"),
     [

@@ -133,18 +133,6 @@ class _Part(nn.Module):
         return {name: values[name] for name in self._names}
 
 
-def tried(metric: Metric, classes: int) -> Tensor:
-    """Return the value of a copy of a metric for right predictions of each label, here alone."""
-    part = _Part({"tried": metric}, classes)
-    for module in part.modules():
-        if isinstance(module, Metric):
-            module.distributed_available_fn = lambda: False  # others may not be there yet
-    # one more example than labels: a metric that mistakes one for the other fails here
-    labels = torch.arange(classes + 1) % classes
-    part.update(torch.eye(classes)[labels], labels)
-    return part.compute()["tried"]
-
-
 def _ranks(metric: Metric) -> bool:
     """Return whether a metric needs more than the predicted label: a curve, or several guesses."""
     return isinstance(metric, _OF_PROBABILITIES) or (getattr(metric, "top_k", 1) or 1) > 1

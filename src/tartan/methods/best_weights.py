@@ -41,11 +41,7 @@ class BestWeights(Checkpoint):
         return str(self._best_file() or "")
 
     def best(self) -> tuple[int, dict[str, float]]:
-        """Return step and metrics of the best evaluation, the earliest of equals.
-
-        Raises:
-            UserError: there was no evaluation.
-        """
+        """Return step and metrics of the best evaluation, the earliest of equals."""
         if not self.evaluations:
             raise UserError(
                 "the training ended before any evaluation on dev, so that there is no best one; "

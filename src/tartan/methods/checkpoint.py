@@ -40,11 +40,7 @@ class DurableCheckpointIO(TorchCheckpointIO):
 
 
 def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
-    """Load plain values and tensors from a checkpoint; no other objects are built.
-
-    Raises:
-        UserError: the file holds other objects, or is damaged.
-    """
+    """Load plain values and tensors from a checkpoint; no other objects are built."""
     try:
         if not is_whole(path):
             raise RuntimeError("it is damaged")
@@ -88,9 +84,6 @@ def check_same_training(
         checkpoint: the checkpoint.
         arguments: the module's arguments now.
         data: the `data_settings` now; empty for loaders.
-
-    Raises:
-        UserError: some differ; the message names them.
     """
     stored = checkpoint["hyper_parameters"]
     differing = [n for n in _OF_THE_TRAINING if _text(stored[n]) != _text(arguments[n])]

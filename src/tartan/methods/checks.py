@@ -38,12 +38,7 @@ _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
 
 
 def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
-    """Check the options of a Trainer.
-
-    Raises:
-        UserError: gradients would not be summed over processes, or be lost in 16 bits; the learning
-            rate would not fall by the end; a checkpoint would not be written, or not be the best.
-    """
+    """Raise a `UserError` where a Trainer's options would train something else than asked for."""
     is_training = trainer.state.fn == TrainerFn.FITTING
     if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
         raise UserError(
@@ -86,11 +81,7 @@ def _modes(module: TaskMixing) -> dict[str, str]:
 
 
 def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[str]) -> None:
-    """Check that tasks are those that a class trains, the end task first.
-
-    Raises:
-        UserError: they are others, or the end task has fewer than two labels.
-    """
+    """Raise a `UserError` unless tasks are those that a class trains, the end task first."""
     expected = (kind.trains_end_task, kind.trains_auxiliaries)
     if names[:1] != [END_TASK] and END_TASK in names:
         raise UserError(f"the end task has to come first, not as in {', '.join(names)}")
@@ -103,11 +94,7 @@ def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[s
 def check_arguments(
     kind: type[TaskMixing], *, lr: float | None, optimisation: object, **others: object
 ) -> None:
-    """Check that `for_data` of a class is given one learning rate, and nothing without effect.
-
-    Raises:
-        UserError: it is not.
-    """
+    """Raise a `UserError` where `for_data` gets no or two rates, or an argument without effect."""
     if (lr is None) == (optimisation is None):
         raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
     has_effect = {
@@ -123,12 +110,9 @@ def check_arguments(
 
 
 def check_head_names(heads: Mapping[str, nn.Module], prepared: Prepared) -> None:
-    """Check that heads to continue with are those of tasks that the data have.
+    """Raise a `UserError` unless heads to continue with are those of tasks that the data have.
 
     Of an earlier module's `heads` some may belong to other tasks.
-
-    Raises:
-        UserError: a name is unknown.
     """
     known = {END_TASK, TEXT, *prepared.auxiliaries}
     if not isinstance(heads, nn.ModuleDict) and not set(heads) <= known:
@@ -136,11 +120,7 @@ def check_head_names(heads: Mapping[str, nn.Module], prepared: Prepared) -> None
 
 
 def check_weighting(weighting: Weighting) -> None:
-    """Check that a weighting has no parameter, which no optimiser would train.
-
-    Raises:
-        UserError: it has one.
-    """
+    """Raise a `UserError` unless a weighting has no parameter, which no optimiser would train."""
     for name, _ in weighting.named_parameters():
         raise UserError(
             f"weighting {type(weighting).__name__} has a parameter {name!r}, which no optimiser "
@@ -151,16 +131,13 @@ def check_weighting(weighting: Weighting) -> None:
 def check_sampling(
     weighting: Weighting, auxiliaries: int, sampled: int | None, option: str = "sampled"
 ) -> None:
-    """Check that steps can sample as many auxiliary tasks, and that the weighting allows it.
+    """Raise a `UserError` unless a weighting allows steps to sample tasks.
 
     Args:
         weighting: the weighting of the tasks.
         auxiliaries: number of auxiliary tasks.
         sampled: number of them that a step samples; None for all.
         option: the name of `sampled` in messages.
-
-    Raises:
-        UserError: they cannot, or it does not.
     """
     kind, needs = type(weighting).__name__, weighting.needs
     if sampled is None:
@@ -180,11 +157,7 @@ def check_sampling(
 
 
 def check_heads(heads: Mapping[str, nn.Module], labels: Sequence[str]) -> None:
-    """Check that a head to continue with has been trained on the same labels.
-
-    Raises:
-        UserError: it has others, or in another order.
-    """
+    """Raise a `UserError` unless a head to continue with has been trained on the same labels."""
     trained = getattr(heads, "labels", ()) if END_TASK in heads else ()
     if trained and labels and trained != tuple(labels):
         raise UserError(
@@ -193,11 +166,7 @@ def check_heads(heads: Mapping[str, nn.Module], labels: Sequence[str]) -> None:
 
 
 def check_own_parameters(body: nn.Module, heads: nn.ModuleDict) -> None:
-    """Check that body and heads share no parameter: one's gradient would replace the other's.
-
-    Raises:
-        UserError: a head has a parameter of the body or of another head.
-    """
+    """Raise a `UserError` where heads or body share a parameter: one gradient is lost."""
     owners = {id(parameter): "the body" for parameter in body.parameters()}
     for name, head in heads.items():
         for parameter in head.parameters():
@@ -210,11 +179,7 @@ def check_own_parameters(body: nn.Module, heads: nn.ModuleDict) -> None:
 
 
 def check_optimised(module: TaskMixing, optimiser: torch.optim.Optimizer) -> None:
-    """Check that the optimiser has every parameter that is trained, as the clipping norm has.
-
-    Raises:
-        UserError: it lacks one of the body or of a head.
-    """
+    """Raise a `UserError` unless the optimiser has every parameter that is trained."""
     known = {id(p) for group in optimiser.param_groups for p in group["params"]}
     # of a sharded body the shards, which it holds in place of gathered parameters from here on
     trained = [
@@ -231,19 +196,15 @@ def check_optimised(module: TaskMixing, optimiser: torch.optim.Optimizer) -> Non
 
 
 def check_data(module: TaskMixing, prepared: Prepared, *, trains: bool) -> Tensor | None:
-    """Check that the module can be trained or evaluated on data that were read for another.
+    """Return the module's index of each of the data's labels, int64 `(labels,)`, if it takes them.
 
     Args:
         module: the module.
         prepared: the data.
         trains: whether the module is to be trained; else it is to be evaluated.
 
-    Returns:
-        The module's index of each of the data's labels, int64 `(labels,)`; None where the labels
-        are the same or not needed. Evaluations may have some of the module's labels, in any order.
-
-    Raises:
-        UserError: labels, tokenizers or the texts' maximum length differ.
+    None stands for the same labels, or none. Evaluations may have some of the module's labels, in
+    any order.
     """
     if not _reads_alike(module.encoder, prepared.encoder):
         raise UserError(

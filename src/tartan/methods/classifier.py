@@ -83,9 +83,6 @@ class EndTaskClassifier(pl.LightningModule):
         Args:
             texts: one or more texts, pairs of texts, `{"text": texts}` (and `text_pair`), or what
                 a tokenizer (or, of images, the data) has made of them.
-
-        Raises:
-            UserError: the method does not train the end task, or the encoder reads no texts.
         """
         task, _ = self._evaluated()
         if isinstance(texts, str | pd.DataFrame) or (
@@ -160,9 +157,6 @@ class EndTaskClassifier(pl.LightningModule):
         """Write the classifier as a folder that Transformers and `python -m src.predict` load.
 
         Of several processes the main one writes. With `ShardStrategy` all have to call this.
-
-        Raises:
-            UserError: the method does not train the end task.
         """
         task, _ = self._evaluated()
         remark = self._written(

@@ -58,10 +58,6 @@ class ContinuedPretraining(TaskMixing):
         """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
 
         Of several processes the main one writes. With `ShardStrategy` all have to call this.
-
-        Raises:
-            UserError: the encoder is none of text, or the first task is not masked language
-                modelling.
         """
         tokenizer = require_text_encoder(self.encoder, "continued pre-training").tokenizer
         head = self.tasks[0].head

@@ -65,15 +65,8 @@ def fit_stage(
     evaluation. A stage that is finished already is not trained again; an interrupted one is
     resumed.
 
-    Args:
-        module: the module to train.
-        data: its data.
-        stage: the stage's settings.
-        name: the stage's name.
-        config: the run's config.
-        folder: the run folder.
-        observers: further callbacks, which come after all others except those that write
-            checkpoints.
+    `observers` are further callbacks, which come after all others except those that write
+    checkpoints.
     """
     checkpoints = folder / "checkpoints" / name
     finished = stored_outcome(module, checkpoints)
@@ -87,24 +80,16 @@ def fit_stage(
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s continues after step %s of %s", name, step, steps)
     meter, best = CostMeter(), None
-    points = ResumePoints(checkpoints / "resume", float(config.checkpoint_minutes), None)
+    taken: tuple[Any, ...] = ()
     if module.monitor is not None:
         best = BestWeights(checkpoints, module.monitor)
-        points = ResumePoints(
-            checkpoints / "resume", float(config.checkpoint_minutes), interval, best.point_taken
-        )
+        taken = (interval, best.point_taken)
+    points = ResumePoints(checkpoints / "resume", float(config.checkpoint_minutes), *taken)
+    kept = [points] if best is None else [best, points]
+    users = _stage_callbacks(user_callbacks(config), module, stage, name)
     trainer = build_trainer(
         config,
-        [
-            StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
-            FactorLog(folder / FACTOR_LOG, name),
-            StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
-            *_stage_callbacks(user_callbacks(config), module, stage, name),
-            meter,
-            *observers,
-            *([] if best is None else [best]),
-            points,
-        ],
+        [*_logs(config, folder, name), *users, meter, *observers, *kept],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=_emptied(checkpoints / "slurm"),
@@ -121,6 +106,15 @@ def fit_stage(
     _keep_weights(trainer, outcome, best, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
+
+
+def _logs(config: DictConfig, folder: Path, name: str) -> list[pl.Callback]:
+    """Return the callbacks that follow every step of a stage."""
+    return [
+        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+        FactorLog(folder / FACTOR_LOG, name),
+        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
+    ]
 
 
 def _outcome(
@@ -212,11 +206,7 @@ def logged_options(config: DictConfig) -> dict[str, Any]:
 
 
 def user_callbacks(config: DictConfig) -> list[pl.Callback]:
-    """Return new instances of the callbacks in the `callbacks` group.
-
-    Raises:
-        UserError: one cannot be built, or would average the weights of a single epoch.
-    """
+    """Return new instances of the callbacks in the `callbacks` group."""
     callbacks = [build(node, f"callbacks.{name}") for name, node in config.callbacks.items()]
     if any(isinstance(callback, StochasticWeightAveraging) for callback in callbacks):
         raise UserError(
@@ -231,11 +221,7 @@ def build_trainer(
     callbacks: list[pl.Callback],
     **arguments: Any,
 ) -> pl.Trainer:
-    """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved.
-
-    Raises:
-        UserError: Lightning refuses the settings, or they do not fit each other.
-    """
+    """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved."""
     settings = config.trainer
     bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
     if settings.get("enable_progress_bar", True) and not bars:

@@ -59,11 +59,7 @@ def processes_get_arguments(arguments: Sequence[str]) -> Iterator[None]:
 
 @contextmanager
 def clean_processes() -> Iterator[None]:
-    """Leave nothing of a run's processes to the next run of a sweep.
-
-    Raises:
-        UserError: a process of the run has died.
-    """
+    """Leave nothing of a run's processes to the next run of a sweep."""
     from torch import distributed
 
     before = {name: os.environ.get(name) for name in _OF_LIGHTNING}

@@ -1,4 +1,4 @@
-"""Measures time on a device and peaks of memory, of a call, of the device and of the process."""
+"""Measures time on a device, and peaks of its memory or the process's."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import torch
-from torch import nn
 from torch.profiler import ProfilerActivity, profile
 
 
@@ -57,22 +56,12 @@ class PassClock:
         return self._seconds
 
 
-def peak_of_process() -> int:
-    """Return the peak of this process's main memory [bytes]."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else 1024 * peak
-
-
 def peak_of_device(device: torch.device) -> int:
-    """Return the peak of a GPU's tensors, or on a CPU of the process [bytes]."""
+    """Return the peak of a GPU's tensors, or on a CPU of this process's main memory [bytes]."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
-    return peak_of_process()
-
-
-def parameter_bytes(module: nn.Module) -> int:
-    """Return the size of a module's parameters [bytes]."""
-    return sum(p.numel() * p.element_size() for p in module.parameters())
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 def peak_bytes(run: Callable[[], object], device: torch.device) -> int:

@@ -17,15 +17,12 @@ _ON_THE_CPU = ("can't allocate memory", "not enough memory")
 
 @contextmanager
 def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]:
-    """Turn running out of memory into a message that says what to do.
+    """Turn running out of memory inside of the `with` block into a `UserError` with advice.
 
     Args:
         config: the run's config.
         option: the option that bounds the memory of what is running.
         where: words for what is running.
-
-    Raises:
-        UserError: memory ran out inside the `with` block.
     """
     try:
         yield
@@ -36,13 +33,7 @@ def memory_advice(config: DictConfig, option: str, where: str) -> Iterator[None]
         frames = traceback.walk_tb(error.__traceback__)
         if any(frame.f_code.co_name == "validation_step" for frame, _ in frames):
             option = "evaluation_batch_size"  # an evaluation during training
-        raise UserError(_advice(config, option, where)) from error
-
-
-def _advice(config: DictConfig, option: str, where: str) -> str:
-    value = int(config[option])
-    if value > 1:
-        return f"out of memory in {where}; use {option}={value // 2} (it is {value})"
-    if option == "micro_batch_size" and not config.gradient_checkpointing:
-        return f"out of memory in {where} with {option}=1; use gradient_checkpointing=true"
-    return f"out of memory in {where} with {option}=1; use a smaller task.max_length or encoder"
+        value, advice = int(config[option]), "gradient_checkpointing=true or a smaller max_length"
+        if value > 1:
+            advice = f"{option}={value // 2} (it is {value})"
+        raise UserError(f"out of memory in {where}; use {advice}") from error

@@ -13,15 +13,14 @@ from tartan.methods.parts import GivenWeighting
 class MetaTartan(TaskMixing):
     """Joint training with task weights learned against the validation loss (Algorithm 1).
 
-    `TrainingStep.training_step` takes a step, in which `Meta.mix` asks a `Step` for the gradients.
-    The lines of Algorithm 1, numbered as in docs/algorithm.md, are in:
+    A step of Algorithm 1, its lines numbered as in docs/algorithm.md:
 
-    - line 1, a batch of each task and `B_val`: `TartanData`'s loader, which makes a `StepBatch`
-    - line 2, `phi*`: `MetaHead.fit`, from `Step.meta_gradient`
-    - line 3, `g_meta`: `Step.meta_gradient`
-    - line 4.1, each `g_i`: `Passes.gradient`, from `Step.gradients`
-    - line 4.2, `w_i` by its cosine, and line 5, `alpha`: `Meta.mix`
-    - line 6, the update: `TrainingStep.training_step`, with the optimiser of `Optimisation`
+    1. draw a batch of each task and `B_val`: `TartanData`'s loader makes a `StepBatch`
+    2. train `phi*` on the end task's cached features: `MetaHead.fit`, from `Step.meta_gradient`
+    3. `g_meta`, the gradient of the loss on `B_val` through `phi*`: `Step.meta_gradient`
+    4. each task's `g_i` (`Step.gradients`), and `w_i` by its cosine with `g_meta` (`Meta.mix`)
+    5. `alpha = softmax(w)` mixes the gradients: `Meta.mix`
+    6. clip and update: `TrainingStep.training_step`, with the optimiser of `Optimisation`
 
     With a weighting that needs no meta-gradient, such as `Uniform`, there is no meta head, and this
     is MT-TARTAN with that weighting.

@@ -83,10 +83,6 @@ class TaskMixing(TrainingStep):
             same `shared_head` share one.
         sampled: number of auxiliary tasks that each step samples, which share one batch; None
             trains all of them in each step [tasks].
-
-    Raises:
-        UserError: an argument cannot be stored in a checkpoint; the tasks are not those that the
-            class trains; or weighting, meta head and sampling do not fit each other.
     """
 
     trains_end_task: ClassVar[bool]
@@ -183,7 +179,7 @@ class TaskMixing(TrainingStep):
         Args:
             data: labelled data, auxiliary tasks and encoder.
             lr: peak learning rate of the body and of the auxiliary heads.
-            head_lr: peak learning rate of the end task's head; None takes the method's usual one.
+            head_lr: peak learning rate of the end task's head.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
             eta: learning rate of the task weights' logits, of `MetaTartan` without another
                 `weighting` (the paper searches 1e-1, 5e-2, 3e-2 and 1e-2); None takes 5e-2.
@@ -192,10 +188,6 @@ class TaskMixing(TrainingStep):
                 tasks are left out.
             metrics: further metrics, beside the F1 scores, by name, as nodes of a config; None
                 leaves one of the F1 scores out.
-
-        Raises:
-            UserError: the data cannot be read, or do not fit the method; or an argument has no
-                effect.
         """
         check_arguments(
             cls, lr=lr, optimisation=optimisation, head_lr=head_lr, weighting=weighting, eta=eta,
@@ -251,11 +243,6 @@ class TaskMixing(TrainingStep):
             args: as in Lightning's own method.
             kwargs: as in Lightning's own method; or arguments of the class that replace the stored
                 ones. `encoder` may be in any form that `TartanData` takes.
-
-        Raises:
-            UserError: a weight is not finite, or the tasks are not those of the class.
-            pickle.UnpicklingError: the checkpoint holds other objects than tensors and plain
-                values.
         """
         if "encoder" in kwargs and not isinstance(kwargs["encoder"], Mapping):
             kwargs["encoder"] = encoder_of(kwargs["encoder"])
@@ -290,11 +277,7 @@ class TaskMixing(TrainingStep):
         return [] if given else [StopAtNonFinite()]
 
     def setup(self, stage: str) -> None:
-        """Check that the Trainer's data fit the module.
-
-        Raises:
-            UserError: they do not.
-        """
+        """Check that the Trainer's data fit the module."""
         data, self.label_places = self.given_data(), None
         if data is None or stage == "predict":  # which gets texts
             return
@@ -313,14 +296,12 @@ class TaskMixing(TrainingStep):
         checkpoint["progress"] = {
             "processes": self.trainer.world_size,
             "data": {} if data is None else data_settings(data),
+            # of a sharded module, Lightning leaves out what is no tensor of a buffer
+            "weighting": self.weighting.state_dict(),
         }
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Check that the module may take over a checkpoint.
-
-        Raises:
-            UserError: a training is to go on with other settings, or labels are others.
-        """
+        """Check that the module may take over a checkpoint."""
         if self._trainer is None:  # loaded by itself
             keep_heads(self.tasks, self.encoder)  # whose values Lightning loads next
             return
@@ -330,6 +311,7 @@ class TaskMixing(TrainingStep):
             data = self.given_data()
             given = {} if data is None else data_settings(data)
             check_same_training(checkpoint, self.hparams, given)
+            self.weighting.load_state_dict(checkpoint["progress"]["weighting"])
             before, now = checkpoint["progress"]["processes"], self.trainer.world_size
             if before != now:
                 log.warning(

@@ -36,9 +36,6 @@ def node_of(thing: object) -> dict[str, Any]:
     Args:
         thing: an instance of a dataclass; a class, with keyword arguments in a `partial` if it
             takes any; or a node. Fields that the constructor does not take are left out.
-
-    Raises:
-        UserError: it is something else.
     """
     if isinstance(thing, Mapping):
         return dict(thing)
@@ -67,9 +64,6 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> An
         node: the node.
         is_kind: returns whether a class is of the kind that is expected here.
         arguments: further arguments of the class.
-
-    Raises:
-        UserError: a node names no class that may stand where it does.
     """
     target = str(node.get(TARGET))
     kind = _class_of(target)
@@ -115,11 +109,7 @@ def _class_of(target: str) -> type | None:
 
 
 def check_storable(arguments: Mapping[str, Any]) -> None:
-    """Check that a checkpoint with these values can be read again.
-
-    Raises:
-        UserError: a value is more than numbers, strings, lists and dicts.
-    """
+    """Check that a checkpoint with these values can be read again."""
     for name, value in arguments.items():
         file = io.BytesIO()
         try:

@@ -61,11 +61,7 @@ def store_outcome(outcome: StageOutcome, folder: Path) -> None:
 
 
 def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
-    """Return a finished stage's outcome, its weights in `module`; None if not finished.
-
-    Raises:
-        UserError: the weights are damaged, or the outcome is of another version.
-    """
+    """Return a finished stage's outcome, its weights in `module`; None if not finished."""
     path = folder / OUTCOME
     if not path.is_file():
         return None

@@ -82,13 +82,7 @@ def tasks_of(
 ) -> list[Task]:
     """Return tasks with their heads; those with the same `shared_head` share one.
 
-    Args:
-        objectives: the objectives by task, as objects or nodes.
-        heads: heads to continue with, by task; the others get new ones.
-        encoder: the encoder.
-
-    Raises:
-        RuntimeError: a head to continue with has other weights than the task's.
+    Tasks without one of `heads` get new ones; objectives are objects or nodes.
     """
     tasks: list[Task] = []
     shared: dict[str, nn.Module] = {}
@@ -130,9 +124,6 @@ def parts_of(
         encoder: the encoder.
         meta_head: settings of the meta head; None for the usual ones.
         has_meta_head: whether the module's class may have one.
-
-    Raises:
-        UserError: the parts do not fit each other.
     """
     names, labels = list(objectives), arguments["labels"]
     check_heads(heads, labels)
@@ -162,13 +153,7 @@ def keep_heads(tasks: Sequence[Task], encoder: Encoder) -> None:
 
 
 def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -> Weighting:
-    """Return a new weighting of the tasks `names`.
-
-    Args:
-        node: its class and arguments.
-        names: names of the tasks.
-        precision: Lightning's name of the precision in which it keeps its weights.
-    """
+    """Return a new weighting of the tasks `names`, its weights in Lightning's `precision`."""
     with parameters_in(precision):
         weighting: Weighting = rebuilt(node, subclass_of(Weighting), task_names=list(names))
     return weighting
@@ -191,12 +176,7 @@ def parameters_in(precision: str) -> Iterator[None]:
 def meta_settings_of(
     given: MetaHeadSettings | Mapping[str, Any] | None, weighting: Weighting, has_meta_head: bool
 ) -> MetaHeadSettings | None:
-    """Return the settings of the meta head; None where the weighting needs none.
-
-    Raises:
-        UserError: the method has no meta head, and the weighting needs one; or it needs none, and
-            settings are given.
-    """
+    """Return the settings of the meta head; None where the weighting needs none."""
     kind = type(weighting).__name__
     if not weighting.needs.meta_gradient:
         if given is not None:
@@ -208,12 +188,7 @@ def meta_settings_of(
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
-    """Return the end task's metrics, `monitor` among them.
-
-    Raises:
-        UserError: a metric is called `loss`, is none, or does not say that higher values of
-            `monitor` are better.
-    """
+    """Return the end task's metrics, `monitor` among them."""
     if "loss" in nodes:
         raise UserError("metrics: the mean loss is logged as `loss`; give another name")
     metrics: dict[str, Metric] = {

@@ -55,7 +55,7 @@ class ResumePoints(Checkpoint):
         self,
         folder: str | Path,
         minutes: float,
-        evaluate_every: int | None,
+        evaluate_every: int | None = None,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         self._folder, self._seconds, self._every = Path(folder), 60 * minutes, evaluate_every
@@ -72,6 +72,8 @@ class ResumePoints(Checkpoint):
         """Install handlers for the signals by which a run is told to end."""
         assert isinstance(pl_module, TaskMixing)
         self._agreement, self._steps = pl_module.agreement, pl_module.planned_steps
+        # Lightning's own exchange in every step, for which a GPU's host would wait
+        trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None
         if threading.current_thread() is not threading.main_thread():
             return
         self._submitit = submitit_handler()
@@ -129,11 +131,7 @@ class ResumePoints(Checkpoint):
             self.leave_if_asked(trainer.global_step)
 
     def leave_if_asked(self, step: int) -> None:
-        """End the run if a signal came after the last point; the outcome is stored by now.
-
-        Raises:
-            Interrupted: a signal came.
-        """
+        """End the run if a signal came after the last point; the outcome is stored by now."""
         asked = self._agreement.highest(self._asked or 0)
         if not asked:
             return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from contextlib import AbstractContextManager
 
 import torch
 from torch import Tensor, distributed, nn
@@ -85,6 +86,18 @@ class ShardedBody(ReplicatedBody):
             for parameter, value in zip(parameters, gradient, strict=True)
         ]
         put_gradient(parameters, whole)
+
+
+def fresh_casts(device: torch.device) -> AbstractContextManager[object]:
+    """Keep no casts of parameters from pass to pass, in the autocast that is on now.
+
+    A sharded layer's parameters are other tensors in each pass, and a cached cast would lead a
+    second task's gradient to those of the first.
+    """
+    kind = device.type
+    return torch.autocast(
+        kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind), cache_enabled=False
+    )
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:

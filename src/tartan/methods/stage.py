@@ -48,9 +48,6 @@ class Stage(Checked):
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
         optimisation: optimiser and schedule.
         meta_head: the meta head.
-
-    Raises:
-        UserError: options contradict each other; the message names them.
     """
 
     module: str

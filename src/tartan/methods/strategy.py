@@ -55,11 +55,7 @@ class ShardStrategy(ModelParallelStrategy):
 
 
 def strategy_of(settings: DictConfig) -> Strategy | str:
-    """Return Lightning's strategy for the settings in `conf/trainer/`.
-
-    Raises:
-        UserError: torchrun has started another number of processes.
-    """
+    """Return Lightning's strategy for the settings in `conf/trainer/`."""
     name, devices, nodes = (
         settings.get(option, default)
         for option, default in (("strategy", "auto"), ("devices", 1), ("num_nodes", 1))

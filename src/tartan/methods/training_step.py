@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any, Self
 
 import torch
@@ -28,7 +29,7 @@ from tartan.methods.classifier import EndTaskClassifier
 from tartan.methods.optimisation import Optimisation, prepare_update, set_rates
 from tartan.methods.parts import weighting_of
 from tartan.methods.replicas import ReplicatedBody
-from tartan.methods.shards import ShardedBody, is_sharded, shard
+from tartan.methods.shards import ShardedBody, fresh_casts, is_sharded, shard
 from tartan.methods.strategy import ShardStrategy
 
 
@@ -125,13 +126,15 @@ class TrainingStep(EndTaskClassifier):
         return self
 
     def on_fit_start(self) -> None:
-        """Connect to the other processes, which exist from now on.
-
-        Raises:
-            UserError: the weighting's gradients do not exist.
-        """
+        """Connect to the other processes, which exist from now on."""
         self._begin_alone()
-        needs = self.weighting.needs
+        trainer, needs = self.trainer, self.weighting.needs
+        if trainer.world_size != trainer.num_devices * trainer.num_nodes:
+            raise UserError(
+                f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
+                f"and num_nodes={trainer.num_nodes} need more or fewer: in a SLURM job, srun "
+                "starts one for each device"
+            )
         trained = any(parameter.requires_grad for parameter in self.body.parameters())
         if (needs.meta_gradient or needs.second_batches) and not trained:
             raise UserError(
@@ -159,11 +162,7 @@ class TrainingStep(EndTaskClassifier):
         return self.optimisation.optimiser(self.body, end_head, others)
 
     def configure_optimizers(self) -> dict[str, Any]:
-        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps.
-
-        Raises:
-            UserError: the optimiser lacks parameters that are trained.
-        """
+        """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
         optimiser = self.new_optimiser()
         check_optimised(self, optimiser)
         self.planned_steps = self._count_steps()
@@ -179,9 +178,6 @@ class TrainingStep(EndTaskClassifier):
 
         `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
         checkpoint has for them.
-
-        Raises:
-            UserError: the Trainer has trained before, and would go on in the middle of a schedule.
         """
         trainer, data = self.trainer, self.given_data()
         if trainer.global_step and not trainer.ckpt_path:
@@ -228,10 +224,6 @@ class TrainingStep(EndTaskClassifier):
 
         Returns:
             `loss`, the weighted sum of the tasks' losses, a detached scalar, for callbacks.
-
-        Raises:
-            UserError: the batch is not one of this module's steps; or, in an epoch's first, the
-                optimiser lacks a parameter that is trained.
         """
         if not isinstance(batch, StepBatch):
             raise UserError(
@@ -257,12 +249,13 @@ class TrainingStep(EndTaskClassifier):
             names = (purpose.kind, purpose.task, batch.step, part)
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
-        passes = self.passes(self.shared, seed)
         tasks = [task for task in self.tasks if task.name in batch.tasks]
         samples = len(tasks) < len(self.tasks)
         mix = self.weighting.mix_sampled if samples else self.weighting.mix
         # the program's own draws go on where they were
-        with torch.random.fork_rng([self.device] if self.device.type == "cuda" else []):
+        own = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
+        with own, fresh_casts(self.device) if is_sharded(self.body) else nullcontext():
+            passes = self.passes(self.shared, seed)
             record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
         gradients.put()
         return record

@@ -22,6 +22,7 @@ from tartan.errors import UserError
 from tartan.objectives.class_weights import ClassWeights, weights_on_device
 from tartan.objectives.hidden_states import first_states, hidden_states
 from tartan.objectives.layout import Layout, spans
+from tartan.settings import Below1
 
 Row = Mapping[str, Any]
 """One example: the encoder's inputs, and `label` where it is labelled."""
@@ -93,9 +94,11 @@ class Supervised:
         class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
             None for equal ones. In training they are in index order, with mean 1 over the training
             examples (see `tartan.objectives.class_weights`).
+        label_smoothing: share of a target that all labels get alike, in training.
     """
 
     class_weights: ClassWeights = None
+    label_smoothing: Below1 = 0.0
 
     def targets(self, inputs: Inputs) -> Tensor:
         """Return the labels as indices, `(examples,)`."""
@@ -109,7 +112,9 @@ class Supervised:
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each example, times its label's weight: `(examples,)`."""
         logits = head(features)
-        losses = F.cross_entropy(logits, targets, reduction="none")
+        losses = F.cross_entropy(
+            logits, targets, reduction="none", label_smoothing=self.label_smoothing
+        )
         if self.class_weights is None:
             return losses
         assert not isinstance(self.class_weights, str | Mapping), "resolved before training"

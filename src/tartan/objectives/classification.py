@@ -24,11 +24,13 @@ class Classification(Checked, TextClassifier):
         classes: number of labels.
         dropout: dropout probability of the head (paper: 0.1 or 0.3).
         class_weights: see `Supervised`.
+        label_smoothing: see `Supervised`.
     """
 
     classes: int
     dropout: Below1 = 0.1
     class_weights: ClassWeights = None
+    label_smoothing: Below1 = 0.0
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.objectives.base import Collate, Row, Supervised
 from tartan.objectives.class_weights import ClassWeights
-from tartan.settings import Checked, Natural
+from tartan.settings import Below1, Checked, Natural
 from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
 
 
@@ -26,12 +26,14 @@ class ImageClassification(Checked, Supervised):
             zeros fill the border [pixels].
         flip: whether to mirror training images, left to right, with probability 1/2.
         class_weights: see `Supervised`.
+        label_smoothing: see `Supervised`.
     """
 
     classes: int
     shift: Natural = 0
     flip: bool = False
     class_weights: ClassWeights = None
+    label_smoothing: Below1 = 0.0
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """Return the body's features, `(images, hidden)`."""
