@@ -53,7 +53,7 @@ class Floor:
         for part in batch.micro_batches:
             loss = loss_of(objective, self.body, head, part)
             with torch.autocast(loss.device.type, enabled=False):
-                (loss / batch.units).backward()
+                (loss / batch.units).backward()  # type: ignore[no-untyped-call]
 
 
 def _remove_hooks(module: nn.Module) -> None:

@@ -133,7 +133,7 @@ class PublishedStep:
 
 def _backward(loss: Tensor) -> None:
     with torch.autocast(loss.device.type, enabled=False):
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
 
 
 def _cosine(left: list[Tensor | None], right: list[Tensor | None]) -> float:

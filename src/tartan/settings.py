@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_type_hints
 
@@ -133,7 +133,7 @@ def checked(function: Callable[P, R]) -> Callable[P, R]:
 
 def hints_of(kind: Any) -> dict[str, Any]:
     """Return the declared types of the arguments of a class or function."""
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         hints = _hints(kind)
         return {field.name: hints[field.name] for field in dataclasses.fields(kind)}
     return _hints(inspect.getattr_static(kind, "__init__") if isinstance(kind, type) else kind)
@@ -153,7 +153,7 @@ def typed(node: Any, schema: type[Schema], option: str = "") -> Schema:
     """
     values = _resolved(node, option)
     if not option:
-        known = {field.name for field in dataclasses.fields(schema)}
+        known = hints_of(schema)
         values = {key: value for key, value in values.items() if key in known}
     try:
         # strict JSON takes a mapping for a dataclass, which a strict value of Python's has to be
@@ -248,7 +248,9 @@ def _without_missing(value: Any) -> Any:
 
 def _check_arguments(values: Any, option: str) -> None:
     """Check what a node, and those within it, sets of this project's classes."""
-    entries = enumerate(values) if isinstance(values, list) else values.items()
+    entries: Iterable[tuple[Any, Any]] = (
+        enumerate(values) if isinstance(values, list) else values.items()
+    )
     target = "" if isinstance(values, list) else str(values.get(TARGET, ""))
     hints: Mapping[str, Any] = {}
     if target.startswith("tartan."):

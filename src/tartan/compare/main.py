@@ -180,7 +180,7 @@ def _table(plan: Plan, evaluations: int) -> str:
         for method, stages in plan.steps.items()
         for stage, steps in stages.items()
     ]
-    return "equal cost\n" + pd.DataFrame(rows).to_string(index=False)
+    return f"equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
 
 
 def command() -> None:

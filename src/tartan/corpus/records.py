@@ -116,7 +116,7 @@ def _whole(text: str, what: str) -> str:
 def _annotated(content: Any) -> str | list[str] | None:
     """Return the paragraphs that annotations mark in a text; without them, the text."""
     try:
-        text = content.get("text")
+        text: str | None = content.get("text")
         notes = content.get("annotations")
         spans = notes.get("paragraph") if isinstance(notes, dict) else None
         if text is None or not spans:

@@ -347,7 +347,7 @@ class _FromStep(Sampler[int]):
         return iter(range(self.first, self.first + self.steps))
 
 
-@rank_zero_only
+@rank_zero_only  # type: ignore[untyped-decorator]
 def _warn_of_idle_processes(steps: StepBatches, processes: int) -> None:
     """Warn where a step has fewer micro-batches than there are processes to share them."""
     first = steps[0]

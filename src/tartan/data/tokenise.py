@@ -155,7 +155,7 @@ def encode_texts(
         token_types: whether to return `token_type_ids` too.
     """
     if max_length is not None and len(texts) == 1:
-        texts = [_beginnings(texts[0], tokenizer, max_length)]
+        texts = [list(_beginnings(texts[0], tokenizer, max_length))]
     encoded = _encoded(texts, tokenizer, max_length, token_types)
     return {name: values for name, values in encoded.items() if name.endswith("_ids")}
 

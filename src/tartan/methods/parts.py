@@ -23,8 +23,9 @@ from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.named_metrics import check_higher_is_better, named_metric
 from tartan.methods.checks import check_heads, check_sampling, check_weighting
-from tartan.methods.nodes import TARGET, Node, node_of, rebuilt, subclass_of
+from tartan.methods.nodes import Node, node_of, rebuilt, subclass_of
 from tartan.objectives.base import TaskObjective, is_objective
+from tartan.settings import TARGET
 
 GivenWeighting = type[Weighting] | partial[Any] | Node
 """A weighting's class, with arguments in a `functools.partial`, or a node of a config."""
