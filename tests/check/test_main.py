@@ -69,7 +69,7 @@ def test_the_runs_own_warnings_and_what_it_leaves_aside_are_told(check, tmp_path
     assert done.returncode == 0, done.stderr
     assert "auxiliary dapt is not read: " in text
     assert "/nowhere/corpus.txt" in text
-    assert "batch_size=16 is more than there are examples" in text
+    assert "texts that train has too: 1 of 3 in dev" in text
 
 
 def test_a_task_without_a_test_split_has_none_in_the_tables(check, tmp_path):
