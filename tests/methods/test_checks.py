@@ -66,7 +66,6 @@ def with_labels(data_dir, cache_dir, rows, **labels):
         ({"callbacks": [EarlyStopping("dev/loss", mode="max")], "max_steps": 2}, "mode='min'"),
         ({"callbacks": [ModelCheckpoint(monitor="dev_macro_f1")], "max_steps": 2}, "mode='max'"),
     ],
-    ids=str,
 )
 def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     # Lightning starts the other processes first, which here would run the tests once more
