@@ -201,8 +201,14 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
 
 
 def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
-    """Yield the overrides of a cell without its seed; the setting's own come last."""
-    yield from part.options
+    """Yield the overrides of a cell without its seed; the setting's own come last.
+
+    A value that other parts' settings refer to (`+corpus=...`) is left out where none does here.
+    """
+    for option in part.options:
+        value = option.partition("=")[0].removeprefix("+")
+        if not option.startswith("+") or any(f"${{{value}}}" in own for own in setting.options):
+            yield option
     yield f"method={setting.method}"
     for stage, steps in part.steps_of(setting, budget).items():
         chosen = stage_options(stage, steps, part.batch_size, budget.evaluations, budget.patience)

@@ -110,7 +110,7 @@ def test_a_function_checks_its_arguments_and_stays_what_it_is():
         (lambda: Optimisation(warmup=2), "warmup"),
         (lambda: TartanData("a.csv", batch_size=0), "batch_size"),
         (lambda: TartanData("a.csv", size="most"), "size"),
-        (lambda: MetaTartan.for_data(TartanData("a.csv"), lr="fast"), "lr"),
+        (lambda: MetaTartan.for_data(TartanData("a.csv"), lr="fast"), "body_lr"),
     ],
 )
 def test_a_program_is_told_the_argument_before_anything_is_read(make, option):

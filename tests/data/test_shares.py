@@ -35,7 +35,7 @@ def test_every_micro_batch_goes_to_one_process_and_keeps_its_number(tasks, meta,
         assert sorted(numbers) == list(range(len(all_parts)))
         for share in shares:
             own = of(share)
-            assert list(own.share.numbers) == sorted(own.share.numbers)
+            assert list(own.numbers) == sorted(own.numbers)
             assert all(part is all_parts[number] for number, part in own.numbered)
             assert own.units == of(whole).units
             assert own.examples_of_all == of(whole).examples_of_all

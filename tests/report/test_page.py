@@ -87,7 +87,7 @@ def test_every_run_has_its_folder_and_command(page):
     for name in ("ft", "tapt", "mt", "meta"):
         for seed in range(4):
             assert f"{name}/seed={seed}" in text
-            assert f"python -m src.run +experiment={name} seed={seed}" in text
+            assert f"tartan run +experiment={name} seed={seed}" in text
 
 
 def test_text_from_runs_is_text(tmp_path):

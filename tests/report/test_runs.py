@@ -35,11 +35,11 @@ def test_a_run_is_read_whole(tmp_path):
     assert run.result.flops == pytest.approx(3e9)
     assert run.options["method.stages.joint.max_steps"] == 50
     assert "data_dir" not in run.options
-    assert run.command == "python -m src.run +experiment=x 'a='\"'\"'b c'\"'\"''"
+    assert run.command == "tartan run +experiment=x 'a='\"'\"'b c'\"'\"''"
     source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
     stored = {"hydra": {"runtime": {"config_sources": [source]}}}
     (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
-    assert read_command(folder).startswith("python -m src.run --config-dir=/my_conf +experiment=x")
+    assert read_command(folder).startswith("tartan run --config-dir=/my_conf +experiment=x")
 
 
 def test_config_command_and_costs_are_optional_and_unknown_entries_ignored(tmp_path):

@@ -44,7 +44,7 @@ WRONG = [
     ("finetune", f"{STAGE}.module", "??? nowhere.X tartan.core.task.Task"),
     ("finetune", f"{STAGE}.optimisation", "adam"),
     ("finetune", f"{STAGE}.optimisation.body_lr", "-1 nan null"),
-    ("finetune", f"{STAGE}.optimisation.decay", "cosine"),
+    ("finetune", f"{STAGE}.optimisation.decay", "cubic"),
     ("meta_tartan", "method.stages.joint.meta_head.lr", "-1 null"),
     ("meta_tartan", "weighting.eta", "-1 fast null"),
     ("finetune", "encoder.hidden_size", "33"),
@@ -121,11 +121,6 @@ def test_all_enabled_stages_come_in_the_methods_order_and_max_steps_caps_them():
     assert "no end task" in error_of(enabled_stages, config)
 
 
-class NoWeighting:
-    def __init__(self, task_names):
-        self.task_names = task_names
-
-
 class TrainsNothing(TaskMixing):
     """A module that says nothing of what it trains."""
 
@@ -133,7 +128,6 @@ class TrainsNothing(TaskMixing):
 def test_classes_of_ones_own_have_to_be_of_the_right_kind(data_dir, cache_dir):
     for option, said in (
         ({"weighting": {"gamma": 3}}, "weighting"),
-        ({"weighting": {"_target_": f"{__name__}.NoWeighting"}}, "NoWeighting"),
         ({"method": {"stages": {"joint": {"module": f"{__name__}.TrainsNothing"}}}}, "Nothing"),
     ):
         config = config_of(toy(data_dir, cache_dir, "mt_tartan"))
