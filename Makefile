@@ -16,7 +16,7 @@ DEVICE ?= cuda
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare study test test-slow test-distributed torture fuzz bench \
+.PHONY: help setup quickstart report-demo compare study test test-contract test-slow test-distributed torture fuzz bench \
 	bench-full gpu-check bench-corpus torture-corpus walkthrough docs lint format clean
 
 help:
@@ -25,6 +25,7 @@ help:
 	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
 	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests that take minutes in all"
+	@echo "make test-contract  run the slow contract tests: whole runs, kills, the wheel"
 	@echo "make test-slow   run the slow tests: whole trainings, kills, notebooks, the quickstart"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
 	@echo "make torture     kill runs, predictions and builds 160 times and damage their files in between"
@@ -69,6 +70,9 @@ study: $(READY)
 
 test: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'not slow and not processes and not manual' -n $(WORKERS) --dist worksteal
+
+test-contract: $(READY)
+	$(BIN)/python -m pytest -m slow tests/contract -n $(WORKERS) --dist worksteal
 
 test-slow: $(DOCS_READY)
 	$(BIN)/python -m pytest -m 'slow and not processes and not manual' -n $(SLOW_WORKERS) --dist worksteal
