@@ -20,16 +20,13 @@ from tartan.files import (
     check_written_folder,
     disk_advice,
     is_inside,
-    is_whole,
     parse_yaml,
     process_lock,
     read_yaml,
-    remove,
     sha256_of,
     shell_command,
     without_home,
     write_durably,
-    write_with_checksum,
 )
 from tests.conftest import ROOT
 from tests.local_server import answering, closed_address, serving
@@ -50,25 +47,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(error, tmp_path
         write_durably(path, fail)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_file_counts_only_with_its_checksum(tmp_path):
-    path = tmp_path / "file"
-    write_durably(path, lambda scratch: scratch.write_text("content"))
-    assert not is_whole(path)
-    write_with_checksum(path, lambda scratch: scratch.write_text("content"))
-    assert is_whole(path)
-    path.write_text("Content")
-    assert not is_whole(path)
-    assert not is_whole(tmp_path / "nothing")
-
-
-def test_what_is_removed_is_gone_with_its_checksum(tmp_path):
-    path = tmp_path / "file"
-    write_with_checksum(path, lambda scratch: scratch.write_text("content"))
-    remove(path)
-    assert list(tmp_path.iterdir()) == []
-    remove(path)
 
 
 @pytest.mark.parametrize("number", [errno.EROFS, errno.EFBIG])

@@ -34,7 +34,7 @@ from tartan.data.table.open import open_table
 from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
-from tartan.files import note_checksum, write_durably
+from tartan.files import write_durably
 from tartan.methods.checkpoint import load_checkpoint
 from tartan.predict.predict import Settings, predict_file
 from tartan.report.comparison import ComparisonOptions
@@ -149,8 +149,6 @@ class Targets:
         list(load_corpus(at, "text", at / "cache").texts["text"])
 
     def _checkpoint(self, at: Path, file: Path) -> None:
-        if file.is_file():
-            note_checksum(file)  # as whoever hands it over would
         load_checkpoint(file)
 
 

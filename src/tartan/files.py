@@ -128,36 +128,6 @@ def sha256_of(path: Path) -> str:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
 
 
-def sidecar_of(path: Path) -> Path:
-    """Return the file that holds a file's checksum: `PATH.sha256` beside it."""
-    return path.with_name(f"{path.name}.sha256")
-
-
-def write_with_checksum(path: Path, write: Callable[[Path], object]) -> None:
-    """Write a file durably, and its SHA-256 to `PATH.sha256`; without that it does not count."""
-    write_durably(path, write)
-    note_checksum(path)
-
-
-def note_checksum(path: Path) -> None:
-    """Store a file's SHA-256 beside it, durably."""
-    write_text_durably(sidecar_of(path), f"{sha256_of(path)}  {path.name}\n")
-
-
-def is_whole(path: Path) -> bool:
-    """Return whether the file has the checksum that is stored beside it."""
-    sidecar = sidecar_of(path)
-    if not path.is_file() or not sidecar.is_file():
-        return False
-    return sidecar.read_bytes().split(maxsplit=1)[:1] == [sha256_of(path).encode()]
-
-
-def remove(path: Path) -> None:
-    """Remove a file and its checksum, the checksum first: a file without one does not count."""
-    sidecar_of(path).unlink(missing_ok=True)
-    path.unlink(missing_ok=True)
-
-
 def check_is_file(path: Path, what: str = "") -> None:
     """Raise a `UserError` unless `path`, in words `what`, is a regular file."""
     if not path.is_file():
