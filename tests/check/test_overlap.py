@@ -9,8 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tartan.check.overlap import in_corpora, near_duplicates, repeats, same_texts
-from tartan.data.decontaminate import folded
-from tartan.data.overlap import words_of
+from tartan.data.overlap import folded, words_of
 from tests.check.made_up import CORPUS, DEV, TEST, TRAIN
 
 

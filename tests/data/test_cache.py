@@ -8,17 +8,6 @@ from multiprocessing import get_context
 import numpy as np
 
 from tartan.data.cache import cached_indices
-from tartan.data.corpus import load_corpus
-
-
-def test_a_corpus_is_copied_once_and_again_when_it_has_changed(tmp_path):
-    path, cache = tmp_path / "corpus.txt", tmp_path / "cache"
-    for content in ("old\n", "new\nlines\n"):
-        path.write_text(content)
-        for _ in range(2):
-            corpus = load_corpus(path, "text", cache)
-            assert corpus.texts["text"][:] == content.splitlines()
-    assert len([*cache.rglob("*.arrow")]) == 2
 
 
 def found_in(folder, key):

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import json
-import re
 import unicodedata
 from dataclasses import replace
 
 import datasets
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -18,21 +16,13 @@ from tartan.data import decontaminate
 from tartan.data.auxiliary import AuxiliaryContext
 from tartan.data.decontaminate import count_in
 from tartan.data.file_task import FileTask
-from tartan.data.overlap import NgramIndex, word_grams, words_of
+from tartan.data.overlap import NgramIndex, words_of
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
 
 HELD = " ".join(f"w{i}" for i in range(20))
-
-
-def is_plain(character: str) -> bool:
-    """Whether neither NFKC nor casefolding takes a character apart."""
-    return all(
-        unicodedata.normalize("NFKC", form) == form and len(form) == 1
-        for form in (character, character.casefold())
-    )
 
 
 def slow(held: list[str], texts: list[str], n: int) -> list[bool]:
@@ -95,13 +85,6 @@ def test_words_do_not_depend_on_case_and_unicode_form(text):
     assert words_of(text.casefold()) == found
 
 
-@given(
-    st.text(st.characters(max_codepoint=0x24F, exclude_categories=["Lm", "No"]).filter(is_plain))
-)
-def test_latin_words_are_runs_of_word_characters(text):
-    assert words_of(text) == re.findall(r"\w+", text.casefold())
-
-
 few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
 
 
@@ -111,12 +94,6 @@ few = st.lists(st.sampled_from("ab"), max_size=30).map(" ".join)
 )
 def test_it_is_what_a_slow_reference_finds(held, texts, n):
     assert NgramIndex(held, n).contaminates(texts).tolist() == slow(held, texts, n)
-
-
-def test_grams_do_not_cross_from_one_text_into_the_next():
-    grams, owners = word_grams([["a", "b"], [], ["c", "d", "e"], ["f"]], 2)
-    assert owners.tolist() == [0, 2, 2]
-    assert len(np.unique(grams)) == 3
 
 
 @pytest.fixture

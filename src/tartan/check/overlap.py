@@ -10,9 +10,8 @@ import numpy as np
 import pandas as pd
 
 from tartan.core.seeding import generator_for
-from tartan.data.decontaminate import folded
 from tartan.data.near_duplicates import nearest_duplicates
-from tartan.data.overlap import NgramIndex
+from tartan.data.overlap import NgramIndex, folded
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 
@@ -97,10 +96,10 @@ def near_duplicates(examples: pd.DataFrame) -> pd.DataFrame:
         part = examples[examples["split"] == split]
         part = part[~part["key"].isin(train["key"])].reset_index(drop=True)
         nearest = nearest_duplicates(part["text"].tolist(), train["text"].tolist())
-        found = part.loc[nearest.own, ["split", "line", "text"]].reset_index(drop=True)
-        others = train.loc[nearest.other].reset_index(drop=True)
+        found = part.loc[nearest["text"], ["split", "line", "text"]].reset_index(drop=True)
+        others = train.loc[nearest["other"]].reset_index(drop=True)
         found["train_line"], found["train_text"] = others["line"], others["text"]
-        parts.append(found.assign(similarity=nearest.similarity))
+        parts.append(found.assign(similarity=nearest["similarity"]))
     every = pd.concat(parts, ignore_index=True)
     return every.sort_values("similarity", ascending=False, kind="stable", ignore_index=True)
 

@@ -13,24 +13,16 @@ import numpy as np
 
 from tartan.data.cache import cached_indices
 from tartan.data.corpus import Corpus
-from tartan.data.overlap import WORDS, WORDS_VERSION, NgramIndex
+from tartan.data.overlap import WORDS, WORDS_VERSION, NgramIndex, folded
 from tartan.data.text_task import TextTask
 from tartan.errors import UserError
 
 log = logging.getLogger(__name__)
 
 _MOST = 100_000
-"""Maximum number of auxiliary texts that are compared before a run, which takes a second or two.
-
-`python -m src.check` compares more.
-"""
+"""Maximum number of auxiliary texts that are compared before a run; `src.check` compares more."""
 _AT_ONCE = 10_000
 """Number of texts that are read into memory at a time."""
-
-
-def folded(text: str) -> str:
-    """Return the text regardless of case and white space."""
-    return " ".join(text.casefold().split())
 
 
 def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
@@ -38,8 +30,7 @@ def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
     if len(corpus.texts) > _MOST:
         return
     held_out = [*task.dev.parts, *task.test.parts]
-    count = count_in(corpus.texts, held_out)
-    if count:
+    if count := count_in(corpus.texts, held_out):
         log.warning(
             "auxiliary %s: %s of %s dev and test texts are in %s, so that the model is trained on "
             "texts that it is tested on; auxiliary.decontaminate=true leaves them out",
@@ -48,18 +39,12 @@ def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
 
 
 def count_in(texts: datasets.Dataset, held_out: Sequence[tuple[str, ...]]) -> int:
-    """Return how many held-out examples are in a corpus, regardless of case and white space.
-
-    Args:
-        texts: rows with the column `text`.
-        held_out: the text, or both of a pair, of each example to look for; of a pair one is
-            enough. Blank ones are not looked for.
-    """
-    wanted = [{one for text in own if (one := folded(text))} for own in held_out]
-    known, found = set().union(*wanted), set[str]()
+    """Return how many held-out examples, of pairs either text, are in the column `text`."""
+    wanted = [{key for text in parts if (key := folded(text))} for parts in held_out]
+    known, present = set().union(*wanted), set[str]()
     for batch in texts.iter(_AT_ONCE):
-        found.update(known.intersection(folded(text or "") for text in batch["text"]))
-    return sum(not own.isdisjoint(found) for own in wanted)
+        present.update(known.intersection(folded(text or "") for text in batch["text"]))
+    return sum(not keys.isdisjoint(present) for keys in wanted)
 
 
 def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bm25s
 import numpy as np
+import pandas as pd
 
 from tartan.core.seeding import generator_for
 from tartan.data.cache import cached_indices
@@ -23,9 +24,7 @@ from tartan.data.text_task import TextTask
 from tartan.errors import UserError
 
 MOST = 1_000_000
-"""Maximum number of a corpus' texts that are compared; of a larger corpus, a
-seeded random choice.
-"""
+"""Maximum number of texts that are compared; of a larger corpus, a seeded random choice."""
 
 
 def choose_nearest(
@@ -44,10 +43,7 @@ def choose_nearest(
     available, examples = len(corpus.texts), len(task.train)
     count = len(choose_rows(available, size, examples, seed, option, corpus.source))
     if count > MOST:
-        raise UserError(
-            f"{option}={size:g} asks for {count:,} texts, but select=nearest compares {MOST:,}; "
-            "use a smaller size, or select=random"
-        )
+        raise UserError(f"{option}={size:g} asks for more than the {MOST:,} texts of nearest")
     versions = f"{bm25s.__version__}:{WORDS_VERSION}"
     key = f"{corpus.fingerprint}:{task.digest()}:{count}:{seed}:{MOST}:{versions}"
     name = hashlib.sha256(key.encode()).hexdigest()
@@ -71,41 +67,32 @@ def nearest(
     A text is ordered by the best rank that a query gives it, then by its score there, then by its
     index. Texts that share no word with any query come last, in random order.
     """
+    rest = generator_for(seed, "nearest", "rest")
     documents = [words_of(text or "") for text in texts]
     if not any(documents):  # bm25s cannot index this
-        return generator_for(seed, "nearest", "rest").permutation(len(texts))[:count]
+        return rest.permutation(len(texts))[:count]
     index = bm25s.BM25()
     index.index(documents, show_progress=False)
-    words = [found for found in map(words_of, dict.fromkeys(queries)) if found]
+    words = [split for split in map(words_of, dict.fromkeys(queries)) if split]
     most = min(len(texts), 16 + 4 * count // max(len(words), 1))
-    while True:
-        found = _ranked(index, words, most)
-        if len(found) >= count or most == len(texts):
-            break
+    while len(ranked := _ranked(index, words, most)) < count and most < len(texts):
         most = min(len(texts), 4 * most)
-    if len(found) < count:
-        others = np.setdiff1d(np.arange(len(texts)), found)
-        shuffled = generator_for(seed, "nearest", "rest").permutation(others)
-        found = np.concatenate([found, shuffled])
-    return found[:count]
+    if len(ranked) < count:
+        others = np.setdiff1d(np.arange(len(texts)), ranked)
+        ranked = np.concatenate([ranked, rest.permutation(others)])
+    return ranked[:count]
 
 
 def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.ndarray:
     """Return the indices of texts among the first `most` of a query, in the order of `nearest`."""
-    texts, ranks, scores = [], [], []
+    ranks = [pd.DataFrame({"text": [], "rank": [], "score": []}, dtype=int)]
     for words in queries:
-        of_all = index.get_scores(words)
+        scores = index.get_scores(words)
         # all that score as much as the last that counts: of equal ones, the first is to win
-        least = np.partition(of_all, -most)[-most]
-        chosen = np.flatnonzero((of_all >= least) & (of_all > 0))
-        chosen = chosen[np.lexsort((chosen, -of_all[chosen]))][:most]
-        texts.append(chosen)
-        ranks.append(np.arange(len(chosen)))
-        scores.append(of_all[chosen])
-    if not texts:
-        return np.zeros(0, dtype=np.int64)
-    every = np.concatenate(texts)
-    order = np.lexsort((every, -np.concatenate(scores), np.concatenate(ranks)))
-    _, first = np.unique(every[order], return_index=True)
-    ordered: np.ndarray = every[order][np.sort(first)]
-    return ordered
+        least = np.partition(scores, -most)[-most]
+        texts = np.flatnonzero((scores >= least) & (scores > 0))
+        texts = texts[np.lexsort((texts, -scores[texts]))][:most]
+        columns = {"text": texts, "rank": np.arange(len(texts)), "score": -scores[texts]}
+        ranks.append(pd.DataFrame(columns))
+    ordered = pd.concat(ranks).sort_values(["rank", "score", "text"])["text"]
+    return np.asarray(ordered.drop_duplicates(), dtype=np.int64)

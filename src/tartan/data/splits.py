@@ -12,8 +12,6 @@ from sklearn.model_selection import train_test_split
 
 from tartan.core.seeding import generator_for
 from tartan.data.labelled import Example
-from tartan.data.near_duplicates import near_duplicate_groups
-from tartan.data.overlap import words_of
 from tartan.errors import UserError
 
 
@@ -199,18 +197,6 @@ def with_every_label(
                     counts[giver][moved] -= 1
                     counts[receiver][moved] += 1
     return parts
-
-
-def same_texts(texts: Sequence[str]) -> np.ndarray:
-    """Return the index of the group that each text belongs to, int `(texts,)`.
-
-    Two texts are in one group if they are equal regardless of case, white space and punctuation, if
-    they are near-duplicates, or if a chain of such pairs joins them.
-    """
-    words = [" ".join(words_of(text)) for text in texts]
-    first: dict[str, int] = {}  # equal texts of few words are not near-duplicates
-    near = near_duplicate_groups(texts).tolist()
-    return np.array([first.setdefault(*pair) for pair in zip(words, near, strict=True)])
 
 
 def clean_split(

@@ -17,13 +17,13 @@ import datasets
 from tartan.data.columns import Columns
 from tartan.data.end_task import EndTaskOfSource, Splits
 from tartan.data.labelled import Example, in_order, read_labelled
+from tartan.data.near_duplicates import same_texts
 from tartan.data.remarks import warn_of_texts
 from tartan.data.splits import (
     Assignment,
     HeldOut,
     choose_labelled,
     clean_split,
-    same_texts,
     stratified_splits,
 )
 from tartan.data.table.base import Table
