@@ -15,8 +15,6 @@ import pyarrow.parquet as pq
 import pytest
 
 import tartan.data.table.base
-import tartan.predict.predict
-import tartan.predict.writer
 from tartan.errors import UserError
 from tests.predict.conftest import LABELS, TEXTS
 
@@ -43,32 +41,19 @@ def check_predictions(columns):
     assert len(set(columns["predicted_label"])) > 1
 
 
-@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".tsv", "\t")])
-@pytest.mark.parametrize("gz", ["", ".gz"])
-def test_csv_keeps_all_fields_and_their_order(predict, tmp_path, suffix, delimiter, gz):
+@pytest.mark.parametrize(("suffix", "delimiter"), [(".csv", ","), (".csv", ";"), (".tsv.gz", "\t")])
+def test_csv_keeps_all_fields_and_their_order(predict, tmp_path, suffix, delimiter):
     rows = [["id", "text", "odd, name"], *([str(i), t, f"x{i}"] for i, t in enumerate(TEXTS))]
-    source, target = tmp_path / f"in{suffix}{gz}", tmp_path / f"out{suffix}{gz}"
+    source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     content = csv_bytes(rows, delimiter)
-    source.write_bytes(gzip.compress(content) if gz else content)
+    source.write_bytes(gzip.compress(content) if "gz" in suffix else content)
     done = predict(source, target)
     written = target.read_bytes()
-    found = read_csv(gzip.decompress(written) if gz else written, delimiter)
-    assert found[0] == [*rows[0], *ADDED]
-    assert [row[:3] for row in found[1:]] == rows[1:]
-    columns = {name: [row[i] for row in found[1:]] for i, name in enumerate(found[0])}
-    check_predictions(columns)
+    header, *found = read_csv(gzip.decompress(written) if "gz" in suffix else written, delimiter)
+    assert header == [*rows[0], *ADDED]
+    assert [row[:3] for row in found] == rows[1:]
+    check_predictions({name: [row[i] for row in found] for i, name in enumerate(header)})
     assert done.rows == len(TEXTS) == sum(done.counts.values())
-
-
-def test_csv_keeps_its_line_ends_and_byte_order_mark(predict, tmp_path):
-    for end, mark in (("\n", b""), ("\r\n", b"\xef\xbb\xbf")):
-        source, target = tmp_path / "in.csv", tmp_path / "out.csv"
-        source.write_bytes(mark + csv_bytes([["text"], ["a"], ["b\r"], [""]], end=end))
-        predict(source, target, overwrite=True)
-        written = target.read_bytes()
-        assert written.startswith(mark + b"text,predicted_label,")
-        assert written.count(b"\r\n") == (4 if mark else 0)
-        assert [row[0] for row in read_csv(written.removeprefix(mark))] == ["text", "a", "b\r", ""]
 
 
 def test_json_objects_stay_as_they_are(predict, tmp_path):
@@ -89,7 +74,6 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(tartan.predict.writer, "GROUP_CHUNKS", 2)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),
@@ -106,8 +90,6 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     assert found.schema.metadata[b"made"] == b"by hand"
     assert found.schema.names == [*table.schema.names, *ADDED]
     check_predictions({name: found[name].to_pylist() for name in ADDED})
-    groups = pq.ParquetFile(target).metadata
-    assert [groups.row_group(i).num_rows for i in range(groups.num_row_groups)] == [6, 6, 2]
 
 
 KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet", "arrow")
@@ -165,14 +147,11 @@ def test_any_format_turns_into_any_other(predict, tmp_path, source):
 @pytest.mark.parametrize(
     ("later", "target"),
     [
-        ('"n": "x"', "b.parquet"),
         ('"n": 1.5', "b.parquet"),
         ('"o": 1', "b.parquet"),
-        ('"l": [1]', "b.parquet"),
         ('"s": {"a": 1}', "b.parquet"),
         ('"s": {"c": 1}', "b.parquet"),
         ('"m": 1', "b.csv"),
-        ('"m": 1', "b.parquet"),
     ],
 )
 def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(
@@ -223,13 +202,13 @@ def test_numbers_that_json_has_not_become_null(predict, tmp_path):
     assert found[0]["m"] == [["k", None]]
 
 
-def test_columns_that_another_format_cannot_hold_are_named(predict, tmp_path):
+def test_columns_that_another_format_cannot_hold_are_refused(predict, tmp_path):
     (tmp_path / "a.csv").write_text("text,,\nx,1,2\n")
-    with pytest.raises(UserError, match="it has columns without a name; name them"):
+    with pytest.raises(UserError, match="columns without a name"):
         predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
     predict(tmp_path / "a.csv", tmp_path / "b.tsv")
     pq.write_table(pa.table({"text": ["a"], "raw": [b"\xff"]}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match=r"column 'raw' holds bytes, which csv cannot"):
+    with pytest.raises(UserError, match="bytes"):
         predict(tmp_path / "a.parquet", tmp_path / "c.csv", text="text")
     predict(tmp_path / "a.parquet", tmp_path / "c.parquet", text="text")
 
@@ -247,14 +226,7 @@ def test_values_of_any_type_become_text(predict, tmp_path):
     assert {name: found[name] for name in own} == own
 
 
-def test_csv_and_tsv_turn_into_each_other(predict, tmp_path):
-    (tmp_path / "a.csv").write_bytes(csv_bytes([["text"], *([t] for t in TEXTS)]))
-    predict(tmp_path / "a.csv", tmp_path / "b.tsv.gz")
-    found = read_csv(gzip.decompress((tmp_path / "b.tsv.gz").read_bytes()), "\t")
-    assert [row[0] for row in found] == ["text", *TEXTS]
-
-
-@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet", "csv.gz", "jsonl.gz"])
+@pytest.mark.parametrize("kind", ["csv.gz", "jsonl", "parquet"])
 def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
     source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
     content = b"text\n" if "csv" in kind else b""
@@ -273,16 +245,18 @@ def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
 
 def test_new_columns_can_have_a_prefix(predict, tmp_path):
     (tmp_path / "a.csv").write_text("text,predicted_label\nx,before\n")
-    with pytest.raises(UserError, match=r"column predicted_label already; .* prefix=PREFIX"):
+    with pytest.raises(UserError, match="a column predicted_label already"):
         predict(tmp_path / "a.csv", tmp_path / "b.csv")
+    (tmp_path / "c.jsonl").write_text('{"text": "x"}\n{"text": "x", "probability_no": 1}\n')
+    with pytest.raises(UserError, match="a column probability_no already"):
+        predict(tmp_path / "c.jsonl", tmp_path / "d.jsonl")
     predict(tmp_path / "a.csv", tmp_path / "b.csv", prefix="new_")
     header, row = read_csv((tmp_path / "b.csv").read_bytes())
     assert header == ["text", "predicted_label", *(f"new_{name}" for name in ADDED)]
     assert row[:2] == ["x", "before"]
 
 
-@pytest.mark.parametrize("target", ["csv", "jsonl", "parquet"])
-@pytest.mark.parametrize("gz", ["", ".gz"])
+@pytest.mark.parametrize(("target", "gz"), [("csv", ""), ("jsonl", ".gz")])
 def test_lines_of_text_are_rows_and_blank_ones_too(predict, tmp_path, target, gz):
     lines = ["one, two", "", "  three ", 'a "quote"', "café"]
     content = "\r\n".join(lines).encode()

@@ -1,18 +1,23 @@
-"""Predicts a label for each text in a file and writes the predictions to another file."""
+"""Predicts a label for each text in a file and writes the predictions to another file.
+
+`OUTPUT.unfinished` keeps the probabilities of each chunk as soon as it is predicted. After an
+interruption, the same command reads the input and writes the output anew, and predicts the rest.
+"""
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import IO, Any, Literal, NamedTuple
 
 import numpy as np
 import torch
@@ -21,22 +26,13 @@ from rich.progress import Progress
 
 from tartan.data.columns import Columns, columns_to_predict, read_trained_columns
 from tartan.data.labelled import text_of
-from tartan.data.table.base import CHUNK_CHARACTERS, CHUNK_ROWS, Chunk, Table
-from tartan.data.table.open import (
-    COLUMNAR,
-    TABLES,
-    Format,
-    endings_of,
-    format_of,
-    open_table,
-    open_text,
-)
+from tartan.data.table.base import Chunk, Table
+from tartan.data.table.open import COLUMNAR, TABLES, Format, format_of, open_table, open_text
 from tartan.data.table.text import Quoting
-from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
+from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError, printable
-from tartan.files import sha256_of, write_durably
-from tartan.predict.output import UnfinishedPredictions, exclusive_output, unfinished_file
-from tartan.predict.predictor import Predictor, device_of
+from tartan.files import disk_advice, process_lock, sha256_of, write_durably
+from tartan.predict.predictor import Predictor
 from tartan.predict.writer import Writer
 from tartan.runs.name import RESULT
 from tartan.settings import Checked, Count, Length
@@ -45,10 +41,6 @@ STREAM = "-"
 """Name that stands for standard input or output."""
 LATEST = "latest"
 """Value of `model` that asks for the classifier of the run that finished last."""
-_Streamed = Literal["csv", "tsv", "jsonl"]
-_STREAMED = get_args(_Streamed)
-_OF_MODEL = (".safetensors", ".json", ".txt", ".model")
-"""Endings of the files that hold weights, configurations and vocabularies."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +51,7 @@ class Settings(Checked):
     input: str
     output: str
     runs_dir: str = "runs"
-    format: _Streamed | None = None
+    format: Literal["csv", "tsv", "jsonl"] = "jsonl"
     quoting: Quoting = "standard"
     text: str | None = None
     text_pair: str | None = None
@@ -71,54 +63,161 @@ class Settings(Checked):
     overwrite: bool = False
 
 
-@dataclass(frozen=True)
-class Predicted:
-    """A summary of what was predicted.
+class Predicted(NamedTuple):
+    """Numbers of rows: all, by label, and those that an earlier process had predicted."""
 
-    Attributes:
-        counts: number of rows of each label, in the classifier's order.
-        resumed: number of rows that an earlier process had predicted.
-    """
-
+    rows: int
     counts: dict[str, int]
     resumed: int
-
-    @property
-    def rows(self) -> int:
-        """Number of rows."""
-        return sum(self.counts.values())
 
 
 def predict_file(settings: Settings) -> Predicted:
     """Predict a label for each row of a file, or of standard input."""
-    device = device_of(settings.device)
     model = _model_folder(settings)
     target = None if settings.output == STREAM else Path(settings.output).expanduser()
-    written_as = None if target is None else _format_of_output(target)
+    written_as = Format(settings.format) if target is None else _format_of_output(target)
     with ExitStack() as stack:
-        table, written_as = _open(settings, written_as, stack)
+        table = _open(settings, stack)
         if target is not None:
-            if target.exists() and table.path is not None and table.path.samefile(target):
-                raise UserError("input and output are the same file; name another output")
-            stack.enter_context(exclusive_output(target, settings.resume, settings.overwrite))
+            stack.enter_context(_locked(target, settings))
         classifier = load_classifier(model)
         trained = read_trained_columns(model)
         columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
+        length, limit = settings.max_length or classifier.max_length, classifier.max_positions
+        if length is None or (limit is not None and length > limit):
+            raise UserError(f"max_length={length}: the classifier reads at most {limit} tokens")
+        automatic = "cuda" if torch.cuda.is_available() else "cpu"
+        device = torch.device(automatic if settings.device == "auto" else settings.device)
+        predictor = Predictor(classifier, device, settings.batch_size, length)
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
-        recorded = _recorded(settings, classifier, columns, device)
-        predictor = Predictor(classifier, device, settings.batch_size, recorded["max_length"])
         if target is None:
-            unfinished = None
-            for content in writer.lines(_predicted_rows(table, columns, predictor, None)):
-                sys.stdout.buffer.write(content)
-                sys.stdout.buffer.flush()
-        else:
-            unfinished = UnfinishedPredictions(target, recorded, settings.resume)
-            rows = _predicted_rows(table, columns, predictor, unfinished)
-            write_durably(target, partial(writer.write, rows))
-            unfinished_file(target).unlink(missing_ok=True)
-    counts = {label: writer.counts[label] for label in classifier.labels}
-    return Predicted(counts, unfinished.rows if unfinished else 0)
+            with open(sys.stdout.fileno(), "wb", closefd=False) as out, writer.open(out):
+                _predict(table, columns, predictor, writer, None)
+            return Predicted(writer.counts.total(), writer.counts, 0)
+        files = sorted(path for path in classifier.folder.iterdir() if path.is_file())
+        content = [(path.name, sha256_of(path)) for path in files]
+        options = (columns.text, columns.pair, settings.batch_size, length, str(device))
+        with _unfinished(target).open("a+b") as file:
+            unfinished = Unfinished(file, (content, options))
+
+            def write(path: Path) -> None:
+                with writer.open(str(path)):
+                    _predict(table, columns, predictor, writer, unfinished)
+
+            write_durably(target, write)
+        _unfinished(target).unlink()
+        return Predicted(writer.counts.total(), writer.counts, unfinished.resumed)
+
+
+class Unfinished:
+    """The probabilities of the chunks that were predicted so far, one chunk a line of a file.
+
+    Args:
+        file: the file, which is read from its start and appended to.
+        settings: all that predictions depend on, except the input.
+
+    Attributes:
+        resumed: number of rows that were read from what was there before.
+    """
+
+    def __init__(self, file: IO[bytes], settings: Any) -> None:
+        versions = [version(name) for name in ("torch", "transformers", "pyarrow")]
+        self._settings = json.dumps([settings, versions])
+        self._file, self.resumed = file, 0
+        file.seek(0)
+
+    def read(self, chunk: Chunk | None) -> np.ndarray | None:
+        """Return the probabilities of the next chunk, or cut off what is torn and return None.
+
+        Raises:
+            UserError: they were made of another chunk, or with other settings.
+        """
+        start, line = self._file.tell(), self._file.readline().decode(errors="replace")
+        content, _, checksum = line.rpartition(" ")
+        if checksum != f"{_digest(content)}\n":
+            self._file.truncate(start)
+            return None
+        key, probabilities = content.split()
+        if chunk is None or key != self._key(chunk):
+            raise UserError(
+                f"{self._file.name} was begun with another input, model or other options; use the "
+                "same, or start over with resume=false"
+            )
+        self.resumed += len(chunk.rows)
+        return np.frombuffer(bytes.fromhex(probabilities), "f4").reshape(len(chunk.rows), -1)
+
+    def append(self, chunk: Chunk, probabilities: np.ndarray) -> None:
+        """Add a chunk: when this returns, it survives an interruption."""
+        content = f"{self._key(chunk)} {probabilities.tobytes().hex()}"
+        self._file.write(f"{content} {_digest(content)}\n".encode())
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    def _key(self, chunk: Chunk) -> str:
+        return _digest(self._settings + chunk.digest())
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+
+
+def _predict(
+    table: Table,
+    columns: Columns,
+    predictor: Predictor,
+    writer: Writer,
+    unfinished: Unfinished | None,
+) -> None:
+    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
+        task, done = bar.add_task("predicting"), 0
+        for chunk in table.chunks():
+            probabilities = unfinished.read(chunk) if unfinished else None
+            is_new = probabilities is None
+            if probabilities is None:
+                probabilities = _probabilities(chunk, columns, predictor)
+            writer.write(chunk, probabilities)
+            if unfinished and is_new:  # not before it was written, which may fail at a row
+                unfinished.append(chunk, probabilities)
+            done += len(chunk.rows)
+            read, total = table.progress()
+            bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
+        if unfinished:
+            unfinished.read(None)  # nothing, unless the input has fewer rows than before
+
+
+def _probabilities(chunk: Chunk, columns: Columns, predictor: Predictor) -> np.ndarray:
+    texts, pairs = [text_of(row, columns.text) for row in chunk.rows], None
+    if columns.pair is not None:
+        pairs = [text_of(row, columns.pair) for row in chunk.rows]
+    probabilities = predictor.predict(texts, pairs)
+    finite = np.isfinite(probabilities).all(axis=1)
+    if not finite.all():  # the first class is no default
+        place = chunk.rows[int(finite.argmin())].place
+        raise UserError(f"{place}: the classifier gives it no finite probabilities")
+    return probabilities
+
+
+@contextmanager
+def _locked(target: Path, settings: Settings) -> Iterator[None]:
+    """Lock an output file that may be written, until the `with` block ends."""
+    lock, unfinished = target.with_name(f"{target.name}.lock"), _unfinished(target)
+    with process_lock(lock, f"another process is writing {target}; wait for it"):
+        try:  # inside, so that a lock that a kill has left is removed
+            if not settings.resume:
+                unfinished.unlink(missing_ok=True)
+            if target.exists() and not settings.overwrite and not unfinished.exists():
+                raise UserError(f"output={target} exists already; replace it with overwrite=true")
+            with disk_advice(target.parent):
+                yield
+        finally:
+            if unfinished.exists() and not unfinished.stat().st_size:
+                unfinished.unlink()
+            if not unfinished.exists():
+                lock.unlink(missing_ok=True)
+
+
+def _unfinished(target: Path) -> Path:
+    return target.with_name(f"{target.name}.unfinished")
 
 
 def _model_folder(settings: Settings) -> Path:
@@ -126,115 +225,27 @@ def _model_folder(settings: Settings) -> Path:
     model, runs = Path(settings.model).expanduser(), Path(settings.runs_dir).expanduser()
     if settings.model != LATEST or model.exists():
         return model
-    results = [
-        result
-        for result in runs.rglob(RESULT)
-        if (result.parent / "classifier").is_dir()
-        and not any(name.startswith(".") for name in result.relative_to(runs).parts)
-    ]
+    results = [r for r in runs.rglob(f"[!.]*/{RESULT}") if (r.parent / "classifier").is_dir()]
     if not results:
-        raise UserError(
-            f"model={LATEST}: no finished run with a classifier below {runs}; name its folder, or "
-            "the folder of runs: runs_dir=FOLDER"
-        )
+        raise UserError(f"model={LATEST}: no finished run with a classifier below {runs}")
     model = max(results, key=lambda result: result.stat().st_mtime_ns).parent
     stream = sys.stderr if settings.output == STREAM else sys.stdout
     print(printable(f"model {model}"), file=stream, flush=True)
     return model
 
 
-def _open(settings: Settings, written_as: Format | None, stack: ExitStack) -> tuple[Table, Format]:
-    """Open the input; standard input is copied to a temporary file, to be read twice.
+def _format_of_output(target: Path) -> Format:
+    written_as = format_of(target, ("csv", "tsv", "jsonl", *COLUMNAR))
+    if written_as is None or (written_as.kind in COLUMNAR and written_as.compression):
+        raise UserError(f"output={target}: the name must end in .csv, .tsv, .jsonl or .parquet")
+    return written_as
 
-    Returns:
-        The table, and the output's format, which is the input's where it has no file name.
-    """
+
+def _open(settings: Settings, stack: ExitStack) -> Table:
+    """Open the input; standard input is copied to a temporary file, to be read twice."""
     if settings.input != STREAM:
-        source = Path(settings.input).expanduser()
-        table = open_table(source, (*TABLES, "text"), settings.quoting)
-        stated = settings.format
-        return table, written_as or _format_of_stream(stated, format_of(source, TABLES))
-    read_as = _format_of_stream(settings.format, written_as)
+        return open_table(Path(settings.input), (*TABLES, "text"), settings.quoting)
     copy = Path(stack.enter_context(tempfile.TemporaryDirectory())) / "input"
     with copy.open("wb") as file:
         shutil.copyfileobj(sys.stdin.buffer, file)
-    table = open_text(copy, read_as, "standard input", settings.quoting)
-    return table, written_as or read_as
-
-
-def _format_of_output(path: Path) -> Format:
-    found = format_of(path, (*_STREAMED, *COLUMNAR))
-    if found is None or (found.kind in COLUMNAR and found.compression):
-        raise UserError(
-            f"output={path}: the name must end in {endings_of(_STREAMED)}; or in .parquet or .arrow"
-        )
-    return found
-
-
-def _format_of_stream(stated: str | None, other: Format | None) -> Format:
-    """Return the format of standard input or output: as stated, or that of the other of the two."""
-    kind = stated or (other.kind if other else "")
-    kind = "jsonl" if kind == "json" else kind
-    if kind not in _STREAMED:
-        raise UserError(
-            f"input=- and output=- need a format of text lines: format={'|'.join(_STREAMED)}"
-        )
-    return Format(kind)
-
-
-def _predicted_rows(
-    table: Table, columns: Columns, predictor: Predictor, unfinished: UnfinishedPredictions | None
-) -> Iterator[tuple[Chunk, np.ndarray]]:
-    """Yield chunks with their probabilities: first unfinished ones, then new ones."""
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task, done = bar.add_task("predicting"), 0
-        chunks = table.chunks()
-        for digest, probabilities in unfinished.read() if unfinished else ():
-            if (chunk := next(chunks, None)) is None or chunk.digest() != digest:
-                raise UserError(
-                    f"{table.source} has changed since its first rows were predicted; put it back, "
-                    "or start over with resume=false"
-                )
-            yield chunk, probabilities
-            done += len(chunk.rows)
-        for chunk in chunks:
-            texts, pairs = [text_of(row, columns.text) for row in chunk.rows], None
-            if columns.pair is not None:
-                pairs = [text_of(row, columns.pair) for row in chunk.rows]
-            probabilities = predictor.predict(texts, pairs)
-            finite = np.isfinite(probabilities).all(axis=1)
-            if not finite.all():  # the first class is no default
-                raise UserError(
-                    f"row {done + int(finite.argmin()) + 1:,}: the classifier gives it no finite "
-                    "probabilities; its weights are damaged, or its training diverged"
-                )
-            yield chunk, probabilities
-            if unfinished:  # not before it was written, which may fail at one of its rows
-                unfinished.append(chunk.digest(), probabilities)
-            done += len(chunk.rows)
-            read, total = table.progress()
-            bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
-
-
-def _recorded(
-    settings: Settings, classifier: SavedClassifier, columns: Columns, device: torch.device
-) -> dict[str, Any]:
-    """Return everything that predictions depend on, apart from the input."""
-    digest = hashlib.sha256()
-    for path in sorted(classifier.folder.iterdir()):
-        if path.suffix in _OF_MODEL and path.is_file():
-            digest.update(f"{path.name} {sha256_of(path)}\n".encode(errors="surrogateescape"))
-    length, limit = settings.max_length or classifier.max_length, classifier.max_positions
-    if length is None:
-        raise UserError("the classifier does not say its longest input: max_length=TOKENS")
-    if limit is not None and length > limit:
-        raise UserError(f"max_length={length} is more than the {limit} tokens that it can read")
-    return {
-        "model": digest.hexdigest(),
-        "columns": [columns.text, columns.pair],
-        "batch_size": settings.batch_size,
-        "max_length": length,
-        "device": str(device),
-        "chunk": [CHUNK_ROWS, CHUNK_CHARACTERS],
-        "versions": {name: version(name) for name in ("torch", "transformers", "pyarrow")},
-    }
+    return open_text(copy, Format(settings.format), "standard input", settings.quoting)

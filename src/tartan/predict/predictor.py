@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 
 import numpy as np
@@ -10,7 +9,6 @@ import torch
 
 from tartan.data.tokenise import encode_texts, portions
 from tartan.encoders.saved_classifier import SavedClassifier
-from tartan.errors import UserError
 
 
 class Predictor:
@@ -31,45 +29,24 @@ class Predictor:
         classifier.model.to(device)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return the probabilities of all labels for each text, float32 `(texts, classes)`.
+        """Return the probabilities of all labels for each text, float32 `(texts, classes)`."""
+        columns = [texts] if pairs is None else [texts, pairs]
+        probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
+        for portion in portions([sum(map(len, row)) for row in zip(*columns, strict=True)]):
+            probabilities[portion] = self._predict([list(column[portion]) for column in columns])
+        return probabilities
 
-        Texts of similar length are batched together, which saves padding.
-        """
-        encoded = self._tokenised(texts, pairs)
-        lengths = [len(ids) for ids in encoded["input_ids"]]
-        order = sorted(range(len(texts)), key=lambda i: lengths[i], reverse=True)
-        found = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
+    def _predict(self, columns: list[list[str]]) -> np.ndarray:
+        tokenizer = self._classifier.tokenizer
+        types = "token_type_ids" in tokenizer.model_input_names
+        encoded = encode_texts(columns, tokenizer, self._max_length, types)
+        # texts of similar length together, which saves padding
+        order = sorted(range(len(columns[0])), key=lambda i: -len(encoded["input_ids"][i]))
+        probabilities = np.empty((len(order), len(self._classifier.labels)), dtype=np.float32)
         for start in range(0, len(order), self._batch_size):
             members = order[start : start + self._batch_size]
             batch = {name: [values[i] for i in members] for name, values in encoded.items()}
-            padded = self._classifier.tokenizer.pad(batch, return_tensors="pt")
-            inputs = {name: value.to(self._device) for name, value in padded.items()}
-            logits = self._classifier.logits(inputs)
-            found[members] = torch.softmax(logits.float(), dim=1).cpu().numpy()
-        return found
-
-    def _tokenised(
-        self, texts: Sequence[str], pairs: Sequence[str] | None
-    ) -> dict[str, list[list[int]]]:
-        """Return the texts' token ids; long texts are cut before they are tokenised."""
-        tokenizer = self._classifier.tokenizer
-        inputs = [texts] if pairs is None else [texts, pairs]
-        types = "token_type_ids" in tokenizer.model_input_names
-        encoded: dict[str, list[list[int]]] = defaultdict(list)
-        for portion in portions([sum(map(len, both)) for both in zip(*inputs, strict=True)]):
-            chosen = [list(column[portion]) for column in inputs]
-            for name, values in encode_texts(chosen, tokenizer, self._max_length, types).items():
-                encoded[name] += values
-        return encoded
-
-
-def device_of(name: str) -> torch.device:
-    """Return the device of this name; `auto` is the GPU if there is one, else the CPU."""
-    if name == "auto":
-        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:  # torch without CUDA asserts it
-        raise UserError(f"device={name} is none of auto, cpu, cuda, cuda:1, ... here") from error
-    return device
+            padded = tokenizer.pad(batch, return_tensors="pt").to(self._device)
+            logits = self._classifier.logits(padded)
+            probabilities[members] = torch.softmax(logits.float(), dim=1).cpu().numpy()
+        return probabilities
