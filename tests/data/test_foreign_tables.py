@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import os
 import shutil
@@ -32,16 +31,12 @@ def read(path):
 
 @pytest.mark.parametrize("offsets", WRONG)
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("packed", [False, True])
-def test_positions_outside_of_an_arrow_file_are_one_line(offsets, stream, packed, tmp_path):
+def test_positions_outside_of_an_arrow_file_are_one_line(offsets, stream, tmp_path):
     path, table = tmp_path / "a.arrow", pa.table({"text": TEXTS})
     kind = pa.ipc.new_stream if stream else pa.ipc.new_file
     with kind(str(path), table.schema) as file:
         file.write_table(table)
     with_offsets(path, offsets)
-    if packed:
-        path = tmp_path / "a.arrow.gz"
-        path.write_bytes(gzip.compress((tmp_path / "a.arrow").read_bytes()))
     with pytest.raises(UserError, match=r"cannot be read after row 0") as caught:
         read(path)
     assert "\n" not in str(caught.value)
@@ -98,7 +93,6 @@ FILE = {"_type": "ClassLabel", "names_file": "/etc/hostname"}
         ("state.json", "_data_files", 3, "cannot be read as a data set"),
         ("dataset_info.json", "features", [], "cannot be read as a data set"),
         ("dataset_info.json", f"{FEATURE}.names", ["no"], "'label' has no label 1"),
-        ("dataset_info.json", f"{FEATURE}.names", None, NAMES),
         ("dataset_info.json", "features.more", [{"a": FILE}], NAMES),
         ("dataset_info.json", FEATURE, {"_type": "ClassLabel", "num_classes": 20_000_000}, NAMES),
         ("dataset_info.json", FEATURE, FILE, NAMES),
@@ -114,10 +108,9 @@ def test_a_changed_description_of_a_data_set_is_one_line(file, entry, value, sai
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize("content", ["{", "[]", "", "[" * 100_000])
-@pytest.mark.parametrize("file", ["state.json", "dataset_info.json"])
-def test_a_description_that_is_none_is_one_line(content, file, saved):
-    (saved / file).write_text(content)
+@pytest.mark.parametrize("content", ["{", "[" * 100_000])
+def test_a_description_that_is_none_is_one_line(content, saved):
+    (saved / "state.json").write_text(content)
     with pytest.raises(UserError, match="cannot be read as a data set"):
         read(saved)
 

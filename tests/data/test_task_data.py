@@ -23,7 +23,7 @@ from tartan.data.end_task import Splits
 from tartan.data.evaluation_batch import unlabelled_batch
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
-from tartan.data.task_data import BatchSizes, TaskData, _warn_of_idle_processes
+from tartan.data.task_data import BatchSizes, TaskData
 from tartan.encoders import text_encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
@@ -227,13 +227,3 @@ def test_what_is_made_in_the_first_process_is_pinned_for_a_gpu(data_dir, cache_d
         made = data.on_before_batch_transfer(data.steps(needs)[0], 0)
         assert len(made.tasks) == 2
         assert bool(pinned) == (kind == "cuda")
-
-
-def test_processes_that_have_nothing_to_do_are_warned_of(data_dir, cache_dir, caplog):
-    data = toy_data(data_dir, cache_dir)
-    for processes in (1, 2):
-        steps = data.steps(BatchNeeds("joint", (END_TASK,)), "cpu")
-        _warn_of_idle_processes(steps, processes)
-    assert [r.getMessage()[:48] for r in caplog.records if "micro-batches" in r.getMessage()] == [
-        "a step has 1 micro-batches for 2 processes, some"
-    ]

@@ -6,11 +6,11 @@ import json
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from tartan.data.table.base import Table
 from tartan.data.table.text import TextLines
 from tartan.errors import UserError
+from tartan.files import Plain, read_json
 
 TEXT_NAMES = (
     "text", "texts", "sentence", "content", "body", "document", "abstract", "review", "comment",
@@ -41,6 +41,11 @@ class Columns:
     pair: str | None = None
 
 
+class _Trained(Plain):
+    text: str
+    text_pair: str | None
+
+
 def choose_columns(
     table: Table,
     text: str | None,
@@ -51,22 +56,15 @@ def choose_columns(
     """Return the columns to read: those that are named, and for each None the one that is found.
 
     A column is found by a common name if one column has such a name. Otherwise the texts are in the
-    only column that holds words, and the labels in the only remaining column.
-
-    Args:
-        table: the table.
-        text: the column of texts.
-        label: the column of labels.
-        pair: the column of second texts; None for single texts.
-        prefix: beginning of the options' names, for messages.
+    only column that holds words, and the labels in the only remaining column. `prefix` begins the
+    options' names in messages.
     """
-    taken = _checked(
-        table, {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
-    )
+    options = {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
+    taken = _checked(table, options)
     if label is None and (label := _by_name(table, LABEL_NAMES, taken)) is not None:
         taken.add(label)
     if text is None:
-        text = find_text(table, taken, f"{prefix}text")
+        text = _text_column(table, taken, f"{prefix}text", TEXT_NAMES)
         taken.add(text)
     if label is None:
         label = _only([name for name in table.columns if name not in taken])
@@ -87,14 +85,14 @@ def columns_to_predict(
         return Columns()
     taken = _checked(table, {"text": text, "text_pair": pair})
     if trained is None:
-        return Columns(text or find_text(table, taken, "text", ("text",)), "", pair)
+        return Columns(text or _text_column(table, taken, "text", ("text",)), "", pair)
     if isinstance(table, TextLines):
         trained = replace(trained, text="text")
     if trained.pair is None and pair is not None:
         raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
-    found = Columns(text or trained.text, "", pair or trained.pair)
-    _checked(table, {"text": found.text, "text_pair": found.pair})
-    return found
+    columns = Columns(text or trained.text, "", pair or trained.pair)
+    _checked(table, {"text": columns.text, "text_pair": columns.pair})
+    return columns
 
 
 def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -> None:
@@ -103,46 +101,29 @@ def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -
 
 
 def read_trained_columns(folder: Path) -> Columns | None:
-    """Return the columns of texts that a classifier was trained on; None if they are not recorded.
-
-    Args:
-        folder: a run folder, or the classifier's folder.
-    """
+    """Return the columns that the classifier in a folder, or a run's, was trained on, if known."""
     for file in (folder / _FILE, folder / "classifier" / _FILE):
         if file.is_file():
             try:
-                columns: Any = json.loads(file.read_text(encoding="utf-8"))
-                text, pair = columns["text"], columns["text_pair"]
-                if isinstance(text, str) and isinstance(pair, str | None):
-                    return Columns(text, "", pair)
-            except (OSError, ValueError, KeyError, TypeError, RecursionError):
-                pass
-            raise UserError(f"{file} is damaged; remove it, and name the column: text=COLUMN")
+                trained = read_json(file, _Trained)
+            except UserError as error:
+                raise UserError(
+                    f"{file} is damaged; remove it, and name the column: text=COLUMN"
+                ) from error
+            return Columns(trained.text, "", trained.text_pair)
     return None
 
 
-def find_text(
-    table: Table,
-    taken: Collection[str],
-    option: str,
-    names: Collection[str] = TEXT_NAMES,
-) -> str:
-    """Return the column that holds the texts, where no option names it.
-
-    Args:
-        table: the table.
-        taken: columns that are already known to hold something else.
-        option: the option that names the column, for the message.
-        names: names by which one of several columns of words is chosen.
-    """
-    found = _by_name(table, names, taken)
-    if found is None:
+def _text_column(table: Table, taken: Collection[str], option: str, names: Collection[str]) -> str:
+    """Return the column of texts: one of `names`, or the only column of words that is not taken."""
+    column = _by_name(table, names, taken)
+    if column is None:
         rows = [row.values for row in table.sample()]
         free = [name for name in table.columns if name not in taken]
-        found = _only([name for name in free if any(_is_words(row.get(name)) for row in rows)])
-    if found is None:
+        column = _only([name for name in free if any(_is_words(row.get(name)) for row in rows)])
+    if column is None:
         raise _not_found(table, "texts", option)
-    return found
+    return column
 
 
 def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
@@ -183,10 +164,9 @@ def _is_words(value: object) -> bool:
 
 
 def _not_found(table: Table, what: str, option: str) -> UserError:
-    pairs = f", and the second texts of pairs: {option}_pair=COLUMN" if what == "texts" else ""
     return UserError(
-        f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN"
-        f"{pairs} ({_listing(table)})"
+        f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN "
+        f"({_listing(table)})"
     )
 
 

@@ -15,21 +15,21 @@ import importlib.metadata
 import importlib.util
 import json
 import re
-import tempfile
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
-from filelock import FileLock
-
 from tartan.core.seeding import generator_for
-from tartan.data.text_task import TaskFiles, TextSource
+from tartan.data.cache import cached_file
+from tartan.data.table.base import MemoryTable
+from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Count
 
-_VERSION = "1"
+_VERSION = "2"
 """Part of the cache key; raise it when the extraction changes."""
 _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
 _SHORTEST, _LONGEST = 50, 600
@@ -46,7 +46,7 @@ class Library:
 
     Attributes:
         package: import name, which is also the label.
-        distribution: name of the installed distribution whose version is recorded.
+        distribution: name of the installed distribution, whose version decides the texts.
         aliases: words that would give the library away; they are masked regardless of case.
     """
 
@@ -63,7 +63,7 @@ class DocstringsTask(TextSource):
     paragraphs are never in the domain text.
 
     Attributes:
-        cache_dir: folder for the extracted files.
+        cache_dir: folder for the extracted texts.
         libraries: the libraries, one class each.
         train_per_class: labelled paragraphs of each class to train on [paragraphs].
         dev_per_class: the same for validation [paragraphs].
@@ -76,79 +76,64 @@ class DocstringsTask(TextSource):
     dev_per_class: Count = 50
     test_per_class: Count = 100
 
-    def files(self) -> TaskFiles:
-        """Return the labelled files, built on first use."""
-        folder = self._folder()
-        return TaskFiles(*(folder / f"{split}.jsonl" for split in ("train", "dev", "test")))
+    def files(self) -> Mapping[str, MemoryTable]:
+        """Return the labelled paragraphs, extracted on first use."""
+        rows, _ = self._drawn
+        return {split: MemoryTable(rows[split], f"docstrings {split}") for split in SPLITS}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the file of unlabelled paragraphs, in a fixed random order, for any size."""
-        return self._folder() / "domain.txt"
+        content = "".join(text + "\n" for text in self._drawn[1]).encode()
+        path = self._folder / f"{hashlib.sha256(content).hexdigest()[:16]}.txt"
+        return cached_file(path, lambda path: path.write_bytes(content))
 
-    def versions(self) -> dict[str, str]:
-        """Return the version of each library, by distribution."""
-        names = [library.distribution for library in self.libraries]
-        try:
-            return {name: importlib.metadata.version(name) for name in names}
-        except importlib.metadata.PackageNotFoundError as error:
-            raise UserError(f"task docstrings: {error}; install it") from error
-
+    @property
     def _folder(self) -> Path:
-        settings = {
-            "version": _VERSION,
-            "libraries": [
-                [lib.package, lib.distribution, list(lib.aliases)] for lib in self.libraries
-            ],
-            "installed": self.versions(),
-            "sizes": [self.train_per_class, self.dev_per_class, self.test_per_class],
-            "seed": self.split_seed,
-        }
-        text = json.dumps(settings, sort_keys=True)
-        key = hashlib.sha256(text.encode()).hexdigest()[:16]
-        root = Path(self.cache_dir).expanduser() / "docstrings"
-        root.mkdir(parents=True, exist_ok=True)
-        folder = root / key
-        with FileLock(root / f"{key}.lock"):
-            if not folder.is_dir():
-                self._build(folder, text)
-        return folder
+        return Path(self.cache_dir).expanduser() / "docstrings"
 
-    def _build(self, folder: Path, settings: str) -> None:
-        mask = alias_pattern([alias for lib in self.libraries for alias in lib.aliases])
-        gc.disable()  # it finds no cycles in syntax trees, and doubles the time
-        try:
-            by_library = {
-                lib.package: list(dict.fromkeys(_paragraphs(lib.package, mask)))
-                for lib in self.libraries
-            }
-        finally:
-            gc.enable()
-        libraries_of = Counter(text for texts in by_library.values() for text in texts)
+    @cached_property
+    def _drawn(self) -> tuple[dict[str, list[tuple[str, str]]], list[str]]:
+        """The texts and labels of each split, and all other paragraphs."""
+        by_library = self._paragraphs()
+        occurrences = Counter(text for texts in by_library.values() for text in texts)
         sizes = (self.train_per_class, self.dev_per_class, self.test_per_class)
-        labelled: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
-        unlabelled: list[str] = []
+        labelled: dict[str, list[tuple[str, str]]] = {split: [] for split in SPLITS}
+        others: list[str] = []
         for package, texts in by_library.items():
-            own = [text for text in texts if libraries_of[text] == 1]
-            if len(own) <= sum(sizes):
+            unique = [text for text in texts if occurrences[text] == 1]
+            if len(unique) <= sum(sizes):
                 raise UserError(
-                    f"task docstrings: {package} has only {len(own)} paragraphs; lower "
+                    f"task docstrings: {package} has only {len(unique)} paragraphs; lower "
                     "task.*_per_class"
                 )
-            order = generator_for(self.split_seed, "docstrings", package).permutation(len(own))
+            order = generator_for(self.split_seed, "docstrings", package).permutation(len(unique))
             rest = iter(order)
-            for lines, size in zip(labelled.values(), sizes, strict=True):
-                examples = [{"text": own[next(rest)], "label": package} for _ in range(size)]
-                lines += [json.dumps(example) for example in examples]
-            unlabelled += [own[i] for i in rest]
-        order = generator_for(self.split_seed, "docstrings", "domain").permutation(len(unlabelled))
-        scratch = Path(tempfile.mkdtemp(dir=folder.parent))
-        for split, lines in labelled.items():
-            (scratch / f"{split}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
-        domain = "".join(unlabelled[i] + "\n" for i in order)
-        (scratch / "domain.txt").write_text(domain, encoding="utf-8")
-        (scratch / "settings.json").write_text(settings, encoding="utf-8")
-        scratch.chmod(0o755)  # the cache may be shared; temporary folders are private
-        scratch.replace(folder)
+            for split, size in zip(SPLITS, sizes, strict=True):
+                labelled[split] += [(unique[next(rest)], package) for _ in range(size)]
+            others += [unique[i] for i in rest]
+        order = generator_for(self.split_seed, "docstrings", "domain").permutation(len(others))
+        return labelled, [others[i] for i in order]
+
+    def _paragraphs(self) -> dict[str, list[str]]:
+        """Return the different paragraphs of each library, from the cache or its source."""
+        libraries = [
+            [lib.package, importlib.metadata.version(lib.distribution), *lib.aliases]
+            for lib in self.libraries
+        ]
+        mask = alias_pattern([alias for lib in self.libraries for alias in lib.aliases])
+
+        def write(path: Path) -> None:
+            gc.disable()  # it finds no cycles in syntax trees, and doubles the time
+            names = [lib.package for lib in self.libraries]
+            texts = {name: list(dict.fromkeys(_paragraphs_of(name, mask))) for name in names}
+            gc.enable()
+            path.write_text(json.dumps(texts), encoding="utf-8")
+
+        key = hashlib.sha256(json.dumps([_VERSION, libraries]).encode()).hexdigest()[:16]
+        texts: dict[str, list[str]] = json.loads(
+            cached_file(self._folder / f"{key}.json", write).read_bytes()
+        )
+        return texts
 
 
 def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
@@ -157,18 +142,17 @@ def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
         re.escape(alias)
         if len(alias) >= _LONG_ALIAS
         else rf"(?<![^\W\d_]){re.escape(alias)}(?![^\W\d_])"
-        for alias in sorted(filter(None, aliases), key=len, reverse=True)
+        for alias in sorted(aliases, key=len, reverse=True)
     ]
-    nothing = r"(?!)"
-    return re.compile("|".join(alternatives) or nothing, flags=re.IGNORECASE)
+    return re.compile("|".join(alternatives), flags=re.IGNORECASE)
 
 
-def _paragraphs(package: str, mask: re.Pattern[str]) -> Iterator[str]:
+def _paragraphs_of(package: str, mask: re.Pattern[str]) -> Iterator[str]:
     """Yield the masked prose paragraphs of all docstrings of `package`, ordered by path."""
     spec = importlib.util.find_spec(package)
-    if spec is None or not spec.submodule_search_locations:
-        raise UserError(f"task docstrings: the package {package} is not installed")
-    folder = Path(next(iter(spec.submodule_search_locations)))
+    assert spec is not None
+    assert spec.submodule_search_locations
+    folder = Path(spec.submodule_search_locations[0])
     for path in sorted(folder.rglob("*.py")):
         if _SKIPPED_FOLDERS.isdisjoint(path.relative_to(folder).parts[:-1]):
             for docstring in docstrings(path):
@@ -181,8 +165,7 @@ def _paragraphs(package: str, mask: re.Pattern[str]) -> Iterator[str]:
 def docstrings(path: Path) -> Iterator[str]:
     """Yield the docstrings of the module, its classes and its functions, in source order."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # invalid escapes in other people's strings
+        with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError):
         return  # templates and files for other Python versions

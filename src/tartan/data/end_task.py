@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
@@ -24,40 +25,6 @@ class Splits:
     test: datasets.Dataset
 
 
-class EndTask(Protocol):
-    """A labelled task, read and checked.
-
-    Attributes:
-        name: the name results are reported under.
-        metric: the metric by which a checkpoint is chosen: a name under `metrics` in the config,
-            or one of `tartan.evaluation.named_metrics`.
-        labels: label names, in the order of their indices.
-        label_counts: number of training examples of each label, in index order.
-        notes: how the data were read, as plain JSON values for `result.json`.
-        fingerprints: a checksum of each split's data.
-        max_length: maximum length of an input [tokens]; None where inputs are not tokens.
-    """
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def metric(self) -> str: ...
-    @property
-    def labels(self) -> tuple[str, ...]: ...
-    @property
-    def label_counts(self) -> tuple[int, ...]: ...
-    @property
-    def notes(self) -> dict[str, Any]: ...
-    @property
-    def fingerprints(self) -> dict[str, str]: ...
-    @property
-    def max_length(self) -> int | None: ...
-
-    def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev."""
-        ...
-
-
 class EndTaskSource(Protocol):
     """A source of an end task, configured in `conf/task/`."""
 
@@ -71,15 +38,43 @@ class EndTaskSource(Protocol):
         ...
 
 
-class EndTaskOfSource:
-    """Base of end tasks that take name and metric from their source."""
+class EndTask(ABC):
+    """A labelled task, read and checked.
+
+    Attributes:
+        source: where it is from; has its `name`, and the `metric` by which a checkpoint is chosen:
+            a name under `metrics` in the config, or one of `tartan.evaluation.named_metrics`.
+        labels: label names, in the order of their indices.
+        label_counts: number of training examples of each label, in index order.
+        notes: how the data were read, as plain JSON values for `result.json`.
+        fingerprints: a checksum of each split's data.
+        max_length: maximum length of an input [tokens]; None where inputs are not tokens.
+    """
 
     source: EndTaskSource
+    labels: tuple[str, ...]
+    fingerprints: dict[str, str]
 
     @property
     def name(self) -> str:
+        """The name results are reported under."""
         return self.source.name
 
     @property
     def metric(self) -> str:
+        """The metric by which a checkpoint is chosen."""
         return self.source.metric
+
+    @property
+    @abstractmethod
+    def max_length(self) -> int | None: ...
+    @property
+    @abstractmethod
+    def label_counts(self) -> tuple[int, ...]: ...
+    @property
+    @abstractmethod
+    def notes(self) -> dict[str, Any]: ...
+
+    @abstractmethod
+    def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
+        """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev."""

@@ -5,17 +5,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tartan.data.columns import Columns, choose_columns
 from tartan.data.splits import HeldOut
-from tartan.data.table.arrow import ArrowTable
 from tartan.data.table.base import JoinedTables, SelectedRows, Table
 from tartan.data.table.open import open_hub, open_table
 from tartan.data.table.text import Quoting
-from tartan.data.text_task import TaskFiles, TextSource
+from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part
 
@@ -70,37 +68,29 @@ class FileTask(TextSource):
     domain: str | None = None
     cache_dir: str = "~/.cache/tartan"
 
-    def files(self) -> TaskFiles:
+    def files(self) -> Mapping[str, Table | HeldOut]:
         """Return the tables as named; dev and test held out where they are not."""
         tables = self.tables_by_split()
-        train = tables.get("train")
-        if train is None:
-            raise UserError(
-                "task.train names no file; give your labelled examples: task.train=FILE (CSV, TSV, "
-                "JSONL or Parquet), or task.hub=NAME"
-            )
-        if set(tables) == {"train"} and _SPLIT in train.columns:
-            tables = self._by_column(train)
-        self._warn_of_equal_files()
-        return TaskFiles(
-            tables["train"],
-            tables.get("dev") or HeldOut(self.dev_share, self.split_seed, "dev"),
-            tables.get("test") or HeldOut(self.test_share, self.split_seed, "test"),
-        )
+        if "train" not in tables:
+            raise UserError("task.train names no file: task.train=FILE (CSV, JSONL, Parquet, ...)")
+        if set(tables) == {"train"} and _SPLIT in tables["train"].columns:
+            tables = self._by_column(tables["train"])
+        shares = {"dev": self.dev_share, "test": self.test_share}
+        held = {s: HeldOut(share, self.split_seed, s) for s, share in shares.items()}
+        return {**held, **tables}
 
     def tables_by_split(self) -> Mapping[str, Table]:
         """Return the tables that are named, or those of the Hub's data set, by split."""
         if self.hub is not None:
             return self._hub_splits(self.hub)
-        if self.hub_config is not None:
-            raise UserError(f"task.hub_config={self.hub_config} is for task.hub=NAME")
-        files = {split: self._paths(split) for split in ("train", "dev", "test")}
-        tables = {
-            split: [open_table(path, quoting=self.quoting) for path in paths]
-            for split, paths in files.items()
-            if paths
-        }
-        return {s: own[0] if len(own) == 1 else JoinedTables(own) for s, own in tables.items()}
+        tables: dict[str, Table] = {}
+        for split in SPLITS:
+            named = getattr(self, split) or []
+            paths = [named] if isinstance(named, str) else named
+            several = [open_table(Path(path), quoting=self.quoting) for path in paths]
+            if several:
+                tables[split] = several[0] if len(several) == 1 else JoinedTables(several)
+        return tables
 
     def columns(self, train: Table) -> Columns:
         """Return the columns to read: those that are named, and the others as found.
@@ -121,64 +111,38 @@ class FileTask(TextSource):
     def domain_file(self, size: float | None) -> Path:
         """Return the user's file or folder of domain text, the same for any size."""
         if self.domain is None:
-            raise UserError(
-                f"task {self.name} has no domain text; give it: task.domain=FILE, or use "
-                "auxiliary=tapt"
-            )
+            raise UserError(f"task {self.name} has no domain text; give it: task.domain=FILE")
         return Path(self.domain)
-
-    def own_files(self) -> list[Path]:
-        """Return the labelled files that the options name; none for a data set on the Hub."""
-        if self.hub is not None:
-            return []
-        return [path for split in ("train", "dev", "test") for path in self._paths(split)]
-
-    def _paths(self, split: str) -> list[Path]:
-        named = getattr(self, split) or []
-        return [Path(p).expanduser() for p in ([named] if isinstance(named, str) else named)]
 
     def _by_column(self, train: Table) -> Mapping[str, Table]:
         """Return the splits that a table's column `split` names; the whole table if it does not."""
         known = {name: split for split, names in _USUAL.items() for name in names}
-        counts: dict[str, list[str]] = {}
-        for value in {row.values.get(_SPLIT) for row in train.rows()}:
-            if str(value).strip().lower() not in known:
-                return {"train": train}
-            counts.setdefault(known[str(value).strip().lower()], []).append(str(value))
-        if "train" not in counts:
+        values: dict[str, list[str]] = {}
+        for value in sorted({str(row.values.get(_SPLIT)) for row in train.rows()}):
+            values.setdefault(known.get(value.strip().lower(), ""), []).append(value)
+        if "" in values or "train" not in values:
             return {"train": train}
         log.warning(
             "task %s: %s: the column %r says which rows are %s",
-            self.name, train.source, _SPLIT, ", ".join(sorted(counts)),
+            self.name, train.source, _SPLIT, ", ".join(sorted(values)),
         )  # fmt: skip
-        return {s: SelectedRows(train, _SPLIT, sorted(values)) for s, values in counts.items()}
+        return {split: SelectedRows(train, _SPLIT, names) for split, names in values.items()}
 
-    def _warn_of_equal_files(self) -> None:
-        """Warn where two splits are the same file, as in a first trial of a program."""
-        paths = {s: {p.resolve() for p in self._paths(s)} for s in ("train", "dev", "test")}
-        for one, other in combinations(paths, 2):
-            if self.hub is None and paths[one] & paths[other]:
-                log.warning(
-                    "task %s: %s%s and %s%s name the same file, so that scores say nothing about "
-                    "other texts; without %s%s, a part of the rows is held out",
-                    self.name, self.prefix, one, self.prefix, other, self.prefix, other,
-                )  # fmt: skip
-
-    def _hub_splits(self, name: str) -> Mapping[str, ArrowTable]:
+    def _hub_splits(self, name: str) -> Mapping[str, Table]:
         """Return the splits of a data set on the Hub that are named, or have a usual name."""
-        splits = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
-        found = {}
+        found = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
+        tables: dict[str, Table] = {}
         for split, usual in _USUAL.items():
             named = getattr(self, split)
             wanted = usual if named is None else (named,)
-            table = next((splits[one] for one in wanted if one in splits), None)
+            table = next((found[one] for one in wanted if one in found), None)
             if table is None and (named is not None or split == "train"):
                 raise UserError(
                     f"task.hub={name} has no split {named or 'train'!r}; name one: task.{split}="
-                    f"SPLIT (there are {', '.join(splits)})"
+                    f"SPLIT (there are {', '.join(found)})"
                 )
             if table is not None and named is None and table.unlabelled:
                 log.warning("task %s: %s has no labels and is not used", self.name, table.source)
             elif table is not None:
-                found[split] = table
-        return found
+                tables[split] = table
+        return tables

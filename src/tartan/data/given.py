@@ -84,12 +84,7 @@ class GivenTexts(TextAuxiliary):
 
 
 def table_of(examples: Examples, name: str) -> Table:
-    """Return labelled examples as a table.
-
-    Args:
-        examples: the examples.
-        name: the argument through which they were passed, for messages.
-    """
+    """Return labelled examples as a table; `name` is their argument's, for messages."""
     if isinstance(examples, str | os.PathLike):
         return open_table(Path(examples))
     if isinstance(examples, DataLoader):
@@ -99,17 +94,13 @@ def table_of(examples: Examples, name: str) -> Table:
         return table_of_dataset(name, examples)
     if isinstance(examples, pd.DataFrame):
         return MemoryTable(_rows_of_frame(examples, name), name)
-    if isinstance(examples, Mapping) or not hasattr(examples, "__getitem__"):
-        if isinstance(examples, Mapping) or not isinstance(examples, Iterable):
-            raise UserError(
-                f"{name} must be a path, a list of rows or a data set, got "
-                f"{type(examples).__name__}"
-            )
-        return MemoryTable(examples, name)
-    rows = [examples[index] for index in range(len(examples))]  # a torch data set has no iterator
-    if rows and all(isinstance(row, str | os.PathLike) for row in rows):
-        return JoinedTables([open_table(Path(row)) for row in rows])
-    return MemoryTable(rows, name)
+    if isinstance(examples, Mapping):
+        raise UserError(f"{name} must be a path, a list of rows or a data set, not a mapping")
+    if hasattr(examples, "__getitem__"):  # a torch data set has no iterator
+        examples = [examples[index] for index in range(len(examples))]
+        if examples and all(isinstance(row, str | os.PathLike) for row in examples):
+            return JoinedTables([open_table(Path(row)) for row in examples])
+    return MemoryTable(examples, name)
 
 
 def _whole(examples: Any) -> Any:
@@ -177,9 +168,7 @@ def _rows_of(texts: Any, name: str, column: str) -> list[Any]:
         )
     # not Path.exists(), which raises an error for a long text
     if items and all(isinstance(one, str) and os.path.exists(one) for one in items):  # noqa: PTH110
-        raise UserError(
-            f'auxiliary {name} is a list of files; give a folder or a pattern ("texts/*.txt")'
-        )
+        raise UserError(f"auxiliary {name} is a list of files; give a folder or a pattern")
     return [item if isinstance(item, Mapping) else {column: item} for item in items]
 
 
@@ -194,8 +183,7 @@ def encoder_of(encoder: AnyEncoder) -> Encoder:
         sources: dict[str, EncoderSource] = {"minilm": PackagedEncoder(), "tiny": TinyEncoder()}
         return load_encoder(sources.get(str(encoder)) or PretrainedEncoder(str(encoder)))
     if isinstance(encoder, tuple):
-        model, tokenizer = encoder
-        encoder = _of_model(model, tokenizer)
+        encoder = _of_model(*encoder)
     elif hasattr(encoder, "load"):
         return load_encoder(cast(EncoderSource, encoder))
     elif not hasattr(encoder, "body"):

@@ -22,7 +22,7 @@ class Example(NamedTuple):
 
     Attributes:
         text: the text, or the first of a pair.
-        label: the label's name, as it is written in the file.
+        label: the label's name, as it is written in the file; empty for none.
         pair: the second text of a pair; None where there are no pairs.
         number: number of its row (see `Row`).
     """
@@ -38,17 +38,8 @@ class Example(NamedTuple):
         return self.text if self.pair is None else (self.text, self.pair)
 
 
-def read_labelled(
-    table: Table, columns: Columns, *, empty_labels: bool = False, option: str = ""
-) -> list[Example]:
-    """Return the text and label of every row; other columns are ignored.
-
-    Args:
-        table: the table.
-        columns: the columns to read.
-        empty_labels: whether rows may be without a label: their examples have an empty one.
-        option: the option that allows this, for messages; empty where there is none.
-    """
+def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False) -> list[Example]:
+    """Return the text and label of every row; `empty_labels` allows rows without a label."""
     examples = []
     kind: type | None = None
     for row in table.rows():
@@ -56,16 +47,16 @@ def read_labelled(
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)
-        label = _label_of(row, columns.label, kind)
-        if label is None:
-            if not empty_labels:
-                advice = f"; {option}=unlabelled takes its text as unlabelled" if option else ""
-                raise UserError(f"{_place(row, columns.label)} is empty or missing{advice}")
-            examples.append(Example(text, "", pair, row.number))
-            continue
-        kind = type(label)
-        name = str(label).lower() if kind is bool else str(label)
-        _check_characters(name, row, columns.label)
+        label, name = _label_of(row, columns.label, kind), ""
+        if label is not None:
+            kind = type(label)
+            name = str(label).lower() if kind is bool else str(label)
+            _check_characters(name, row, columns.label)
+        elif not empty_labels:
+            raise UserError(
+                f"{_place(row, columns.label)} is empty or missing (empty_label=unlabelled takes "
+                "such texts of train as unlabelled)"
+            )
         examples.append(Example(text, name, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
@@ -73,23 +64,12 @@ def read_labelled(
 
 
 def _label_of(row: Row, column: str, kind: type | None) -> Any:
-    """Return a row's label; None if it has none: an empty one, null, or NaN.
-
-    A whole number that is stored as 1.0 is one: pandas does so where some are missing.
-
-    Args:
-        row: the row.
-        column: the column of labels.
-        kind: type of the labels before it; None for the first one.
-    """
+    """Return a row's label, of the type of those before; None for an empty one, null, or NaN."""
     label = row.values.get(column)
+    if isinstance(label, float):  # as pandas stores whole numbers where some are missing
+        label = None if math.isnan(label) else int(label) if label.is_integer() else label
     if label is None or (isinstance(label, str) and not label.strip()):
         return None
-    if isinstance(label, float):
-        if math.isnan(label):
-            return None
-        if label.is_integer() and kind in (None, int):
-            return int(label)
     if type(label) not in (_KINDS if kind is None else (kind,)):
         allowed = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
         raise UserError(f"{_place(row, column)} must be {allowed}, not {label!r:.40}")
@@ -99,15 +79,9 @@ def _label_of(row: Row, column: str, kind: type | None) -> Any:
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     """Return the different label names, sorted: by value where all of them are numbers."""
     names = sorted(set(labels))
-    numbers = {name: number for name in names if (number := number_of(name)) is not None}
-    if len(numbers) == len(names):
-        names.sort(key=numbers.__getitem__)
+    if all(map(_NUMBER.fullmatch, names)):
+        names.sort(key=Decimal)
     return tuple(names)
-
-
-def number_of(label: str) -> Decimal | None:
-    """Return the number that a label is, None if it is none."""
-    return Decimal(label) if _NUMBER.fullmatch(label) else None
 
 
 def text_of(row: Row, column: str) -> str:
@@ -115,8 +89,8 @@ def text_of(row: Row, column: str) -> str:
     text = row.values.get(column)
     if not isinstance(text, str):
         missing = text is None or (isinstance(text, float) and math.isnan(text))
-        found = "missing" if missing else f"no text but {type(text).__name__}"
-        raise UserError(f"{_place(row, column)} is {found}")
+        what = "missing" if missing else f"no text but {type(text).__name__}"
+        raise UserError(f"{_place(row, column)} is {what}")
     _check_characters(text, row, column)
     return text
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,11 +9,9 @@ from pathlib import Path
 from datasets import DownloadConfig, DownloadManager
 from datasets.utils.file_utils import hash_url_to_filename
 
-from tartan.data.text_task import TaskFiles, TextSource
+from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError, first_line
-from tartan.files import OFFLINE, check_reachable, check_sha256, sha256_of
-
-log = logging.getLogger(__name__)
+from tartan.files import OFFLINE, check_reachable, check_sha256
 
 
 @dataclass(frozen=True)
@@ -54,27 +51,21 @@ class PaperTask(TextSource):
     data_dir: str | None = None
     domain: Sequence[DomainFile] = field(default_factory=tuple)
 
-    def files(self) -> TaskFiles:
+    def files(self) -> Mapping[str, Path]:
         """Return the three splits, fetched if need be, after checking their checksums."""
-        names = [f"{split}.jsonl" for split in ("train", "dev", "test")]
-        return TaskFiles(*(self._obtain(name, name, self.sha256[name]) for name in names))
+        names = {split: f"{split}.jsonl" for split in SPLITS}
+        return {s: self._obtain(name, name, self.sha256[name]) for s, name in names.items()}
 
     def domain_file(self, size: float | None) -> Path:
-        """Return the smallest published file that is large enough for `size`, else the largest.
-
-        Args:
-            size: the auxiliary size; None asks for the largest file.
-        """
+        """Return the smallest published file that is large enough for `size`, else the largest."""
         if not self.domain:
             raise UserError(
                 f"{self.name} has no published domain text; give your own: "
                 "auxiliary.dapt.path=FILE, or use auxiliary=tapt"
             )
         files = sorted(self.domain, key=lambda file: file.size)
-        if self.data_dir is not None:
-            # The published archive of local files may hold only some of the sizes.
-            here = [file for file in files if self._local(file.local).is_file()]
-            files = here or files[:1]
+        if self.data_dir is not None:  # the published archive may hold only some of the sizes
+            files = [file for file in files if self._local(file.local).is_file()] or files[:1]
         enough = [file for file in files if size is not None and file.size >= size]
         chosen = enough[0] if enough else files[-1]
         return self._obtain(chosen.local, chosen.public, chosen.sha256)
@@ -87,11 +78,9 @@ class PaperTask(TextSource):
             path = self._local(local)
         else:
             path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
-        if sha256 is None:
-            log.warning("no checksum is known for %s; it has SHA-256 %s", path, sha256_of(path))
-            return path
         try:
-            check_sha256(path, sha256)
+            if sha256 is not None:
+                check_sha256(path, sha256)
         except UserError:
             if self.data_dir is None:
                 path.unlink(missing_ok=True)  # or the next command would find it

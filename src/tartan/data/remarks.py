@@ -5,9 +5,6 @@ from __future__ import annotations
 import logging
 import unicodedata
 from collections.abc import Hashable, Iterable, Mapping, Sequence, Set
-from decimal import Decimal
-
-from tartan.data.labelled import number_of
 
 log = logging.getLogger(__name__)
 
@@ -16,10 +13,7 @@ _SHOWN = 8
 _NOTHING = {"nan", "null", "none", "na", "n/a", "<na>", "nil"}
 """Labels, in lower case, by which programs write missing values."""
 UNEVEN = 3
-"""Least ratio of the most frequent label's examples to the rarest's that is warned of.
-
-ACL-ARC's ratio is 14, and the paper reports macro-F1 for it.
-"""
+"""Least ratio of the most frequent label's examples to the rarest's that is warned of."""
 
 
 def warn_of_texts(
@@ -35,30 +29,35 @@ def warn_of_texts(
             a tuple of both.
         unlabelled: further texts of train, without a label.
     """
-    texts = {split: [text for text, _ in examples] for split, examples in splits.items()}
+    trained = {text for text, _ in splits["train"]} | unlabelled
     labels = {split: {label for _, label in examples} for split, examples in splits.items()}
-    known = {*texts["train"], *unlabelled}
-    counts = {
-        "have a blank text": {s: sum(map(_is_blank, own)) for s, own in texts.items()},
-        "repeat a text of their own split": {s: len(own) - len({*own}) for s, own in texts.items()},
-        "have a text of train (metrics are given without them as well)": {
-            s: sum(text in known for text in own) for s, own in texts.items() if s != "train"
-        },
-    }
-    for what, by_split in counts.items():
-        found = [f"{n:,} of {len(texts[s]):,} in {s}" for s, n in by_split.items() if n]
-        if found:
-            log.warning("task %s: examples %s: %s", name, what, ", ".join(found))
-    for split, own in labels.items():
-        if own and (absent := labels["train"] - own):
-            log.warning("task %s: no examples in %s of %s", name, split, _names(sorted(absent)))
+    for split, examples in splits.items():
+        texts = [text for text, _ in examples]
+        counts = {
+            "have a blank text": sum(map(_is_blank, texts)),
+            "repeat a text of the same split": len(texts) - len({*texts}),
+            "have a text of train (metrics are given without them as well)": (
+                0 if split == "train" else sum(text in trained for text in texts)
+            ),
+        }
+        for what, count in counts.items():
+            if count:
+                log.warning(
+                    "task %s: %s of %s examples in %s %s",
+                    name, f"{count:,}", f"{len(texts):,}", split, what,
+                )  # fmt: skip
+        if examples and (absent := labels["train"] - labels[split]):
+            log.warning("task %s: no examples in %s of %s", name, split, _names(absent))
     if missing := {label for label in labels["train"] if label.strip().casefold() in _NOTHING}:
         log.warning("task %s: labels that may mean a missing one: %s", name, _names(missing))
-    for alike in _alike_labels(labels["train"]):
+    by_form: dict[str, list[str]] = {}
+    for label in labels["train"]:
+        form = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
+        by_form.setdefault(form, []).append(label)
+    if alike := [label for forms in by_form.values() if len(forms) > 1 for label in forms]:
         log.warning(
-            "task %s: labels that differ in case, spaces, Unicode form or the spelling of a number "
-            "only: %s", name, _names(alike),
-        )  # fmt: skip
+            "task %s: labels differ in case, spaces or Unicode form only: %s", name, _names(alike)
+        )
 
 
 def warn_of_imbalance(
@@ -67,25 +66,17 @@ def warn_of_imbalance(
     counts: Sequence[int],
     option: str = "classifier.class_weights=balanced",
 ) -> None:
-    """Log the labels' shares of the training examples where they differ greatly.
+    """Log the most and the least frequent label where they differ greatly.
 
-    Args:
-        name: the task's name.
-        labels: label names.
-        counts: number of training examples of each label.
-        option: what makes them count alike, for the message.
+    `option` is what makes them count alike, for the message.
     """
-    if max(counts) < UNEVEN * min(counts):
-        return
-    common = sorted(zip(counts, labels, strict=True), key=lambda entry: (-entry[0], entry[1]))
-    shares = [f"{label!r} {count / sum(counts):.1%}" for count, label in common]
-    if len(shares) > _SHOWN:
-        half = _SHOWN // 2
-        shares = [*shares[:half], f"... ({len(shares) - _SHOWN} more)", *shares[-half:]]
-    log.warning(
-        "task %s: labels are uneven in train: %s; %s makes each label count alike in the loss",
-        name, ", ".join(shares), option,
-    )  # fmt: skip
+    if max(counts) >= UNEVEN * min(counts):
+        common, rare = (labels[counts.index(edge(counts))] for edge in (max, min))
+        log.warning(
+            "task %s: labels are uneven in train: %r has %.1f%%, %r %.1f%%; %s makes each count "
+            "alike in the loss", name, common, 100 * max(counts) / sum(counts), rare,
+            100 * min(counts) / sum(counts), option,
+        )  # fmt: skip
 
 
 def _names(labels: Iterable[str]) -> str:
@@ -98,12 +89,3 @@ def _names(labels: Iterable[str]) -> str:
 def _is_blank(text: Hashable) -> bool:
     parts = text if isinstance(text, tuple) else (text,)
     return not any(str(part).strip() for part in parts)
-
-
-def _alike_labels(labels: Set[str]) -> list[list[str]]:
-    by_form: dict[str | Decimal, list[str]] = {}
-    for label in labels:
-        form = " ".join(unicodedata.normalize("NFKC", label).casefold().split())
-        number = number_of(form)
-        by_form.setdefault(form if number is None else number, []).append(label)
-    return [own for own in by_form.values() if len(own) > 1]

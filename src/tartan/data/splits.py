@@ -47,34 +47,20 @@ class Assignment:
     rows: Sequence[tuple[str, Example]]
 
     def summary(self) -> dict[str, Any]:
-        """Return `result.json`'s entry: how splits were chosen, and their rows, e.g. `2-4, 7`."""
-        numbers = defaultdict(list)
-        for split, example in self.rows:
-            numbers[split].append(example.number)
+        """Return `result.json`'s entry: how splits were chosen."""
+        counts = Counter(split for split, _ in self.rows)
         return {
             "source": self.source,
-            "train": {"examples": len(numbers["train"])},
+            "train": {"examples": counts["train"]},
             **{
                 part.split: {
                     "share": part.share,
                     "seed": part.seed,
-                    "examples": len(numbers[part.split]),
-                    f"{self.unit}s": ranges(numbers[part.split]),
+                    "examples": counts[part.split],
                 }
                 for part in self.parts
             },
         }
-
-
-def ranges(numbers: Sequence[int]) -> str:
-    """Return ascending numbers in short form, e.g. `2-4, 7`."""
-    found: list[list[int]] = []
-    for number in numbers:
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
-        else:
-            found.append([number, number])
-    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
 
 
 def stratified_splits(
@@ -94,18 +80,15 @@ def stratified_splits(
     """
     splits = ["train"] * len(labels)
     parts = [part for part in parts if part.share]
-    if not parts:
-        return splits
     counts = Counter(labels)
     sizes = [max(round(part.share * len(labels)), len(counts)) for part in parts]
     options = " and ".join(f"{prefix}{part.split}" for part in parts)
-    rare = [f"{label!r} has {n}" for label, n in sorted(counts.items()) if n <= len(parts)]
+    rare = [label for label, count in sorted(counts.items()) if count <= len(parts)]
     if rare:
-        more = f" and {len(rare) - 5} more" if len(rare) > 5 else ""
         raise UserError(
             f"{source}: too few examples of {len(rare)} labels to be in train and in what is held "
-            f"out for {options}: {', '.join(rare[:5])}{more}; is {prefix}label=COLUMN the right "
-            "one? Add examples, remove the rows, or name files of their own"
+            f"out for {options}: {', '.join(map(repr, rare[:5]))}{', ...' * (len(rare) > 5)}; is "
+            f"{prefix}label=COLUMN the right one? Add examples, remove the rows, or name files"
         )
     if len(labels) - sum(sizes) < len(counts):
         raise UserError(
@@ -115,7 +98,7 @@ def stratified_splits(
     left = list(range(len(labels)))
     for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
         least = (1, len(parts) - number)  # of what is left, for train and each part to come
-        taken, left = _drawn(labels, left, size, least, part.seed, part.split)
+        taken, left = _drawn(labels, left, size, least, (part.seed, part.split))
         left.sort()
         for index in taken:
             splits[index] = part.split
@@ -123,15 +106,9 @@ def stratified_splits(
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
-    """Return for each training example whether it keeps its label; labels keep their shares.
+    """Return for each training example whether it is among the `count` that keep their labels.
 
-    Each label keeps at least one example: where the draw leaves one out, examples are exchanged.
-
-    Args:
-        labels: the labels of all training examples.
-        count: number of examples that keep theirs.
-        seed: seed of the choice.
-        source: path or name of the examples, for messages.
+    Labels keep their shares, and each at least one example.
     """
     counts = Counter(labels)
     if count == len(labels):
@@ -142,9 +119,8 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
             f"the {len(counts)} labels has to keep one and leave one out; null keeps all"
         )
     every = range(len(labels))
-    others, _ = _drawn(labels, every, len(labels) - count, (0, 1), seed, "labelled")
-    left_out = set(others)
-    return [index not in left_out for index in every]
+    others = {*_drawn(labels, every, len(labels) - count, (0, 1), (seed, "labelled"))[0]}
+    return [index not in others for index in every]
 
 
 def _drawn(
@@ -152,14 +128,13 @@ def _drawn(
     left: Sequence[int],
     size: int,
     least: tuple[int, int],
-    seed: int,
-    purpose: str,
+    seed: tuple[int, str],
 ) -> tuple[list[int], list[int]]:
     """Return `size` of the examples `left` and the others (see `with_every_label`)."""
     rest, drawn = train_test_split(
-        left, test_size=size, random_state=seed, stratify=[labels[i] for i in left]
+        left, test_size=size, random_state=seed[0], stratify=[labels[i] for i in left]
     )
-    generator = generator_for(seed, "every label", purpose)
+    generator = generator_for(seed[0], "every label", seed[1])
     return with_every_label(labels, drawn, rest, least, generator)
 
 
@@ -173,15 +148,8 @@ def with_every_label(
     """Return two parts of the same sizes, each with at least so many examples of every label.
 
     Parts that have them are returned as they are. Otherwise random examples of the label are
-    exchanged for ones of the label of which the part has most.
-
-    Args:
-        labels: the labels of all examples.
-        taken: indices of the examples in one part.
-        left: indices of those in the other; together they have `sum(least)` of every label.
-        least: number of examples of every label that each of the two has at least; each part has at
-            least `least` x number of labels examples.
-        generator: draws which ones are exchanged.
+    exchanged for ones of the label of which the part has most. The two together have `sum(least)`
+    of every label, and each has at least its `least` x number of labels examples.
     """
     parts = (list(taken), list(left))
     counts = tuple(Counter(labels[index] for index in part) for part in parts)
@@ -217,7 +185,7 @@ def clean_split(
         seed: seed of the random order.
         name: the task's name, for messages.
     """
-    counts, total = Counter(labels), len(labels)
+    counts = Counter(labels)
     free: dict[str, Counter[str]] = {}
     for split in ("test", "dev"):
         if sizes[split]:
@@ -227,7 +195,7 @@ def clean_split(
     members: dict[int, list[int]] = defaultdict(list)
     for index, group in enumerate(groups):
         members[group].append(index)
-    found = ["train"] * total
+    splits = ["train"] * len(labels)
     parts = list(members.values())
     for place in generator_for(seed, "clean split").permutation(len(parts)):
         needed = Counter(labels[index] for index in parts[place])
@@ -235,17 +203,16 @@ def clean_split(
             if needed <= room:
                 room.subtract(needed)
                 for index in parts[place]:
-                    found[index] = split
+                    splits[index] = split
                 break
-    trained = {label for label, split in zip(labels, found, strict=True) if split == "train"}
-    empty = [split for split in free if split not in found]
-    if empty or trained != counts.keys():
-        lacking = f"{empty[0]} would be empty" if empty else "train would lack a label"
+    trained = {label for label, split in zip(labels, splits, strict=True) if split == "train"}
+    if trained != counts.keys() or not free.keys() <= {*splits}:
         raise UserError(
-            f"task {name} cannot be split anew ({lacking}), because many texts are equal or "
-            "near-duplicates; use task.split=published, or another task.split_seed"
+            f"task {name} cannot be split anew (dev or test would be empty, or train would lack a "
+            "label), because many texts are equal or near-duplicates; use task.split=published, or "
+            "another task.split_seed"
         )
-    return found
+    return splits
 
 
 def _shares(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 import resource
 import signal
@@ -16,7 +15,6 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
-from lightning.pytorch.utilities.rank_zero import rank_zero_only
 from torch.utils.data import DataLoader, Sampler
 
 from tartan.core.device import is_cpu, is_on_cpu
@@ -38,8 +36,6 @@ from tartan.encoders.text_encoder import packs_texts, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Count, Natural, checked
-
-log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -112,14 +108,11 @@ class TaskData(pl.LightningDataModule):
     def train_dataloader(self) -> StepLoader:
         """Return a loader of the steps of the Trainer's module, an epoch at a time.
 
-        Each of several processes makes the whole batches and keeps some of their micro-batches. So
-        each micro-batch is the same on any number of processes, dropout and masks included.
+        Each of several processes makes the whole batches and keeps some of their micro-batches,
+        which so are the same on any number of processes, dropout and masks included.
         """
         trainer, needs = self._running(), self._needs()
-        steps, share = self.steps(needs, *self._arithmetic()), None
-        if trainer.world_size > 1:
-            share = partial(share_of, **self._share(trainer))
-            _warn_of_idle_processes(steps, trainer.world_size)
+        share = partial(share_of, **self._share(trainer)) if trainer.world_size > 1 else None
 
         def next_step() -> int:
             if not trainer.overfit_batches:
@@ -132,7 +125,7 @@ class TaskData(pl.LightningDataModule):
         if workers:
             _allow_open_files()
         return StepLoader(
-            steps,
+            self.steps(needs, *self._arithmetic()),
             next_step,
             collate_fn=share,
             num_workers=workers,
@@ -154,10 +147,7 @@ class TaskData(pl.LightningDataModule):
         return whole.pin_memory() if on_cuda else whole  # as the loader pins the others
 
     def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
-        """Return a loader of dev, each example once; none where the end task is not trained.
-
-        Without an end task, dev is the text that is held out of all corpora.
-        """
+        """Return a loader of dev, each example once; none where the end task is not trained."""
         if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
             return self._split("dev")
         if self._running().state.fn != TrainerFn.FITTING:
@@ -194,11 +184,7 @@ class TaskData(pl.LightningDataModule):
     ) -> StepBatches:
         """Return the batches of every step of a module.
 
-        Args:
-            needs: the batches that the module's steps need.
-            accelerator: Lightning's name of the accelerator, which decides how batches are split
-                and laid out, as does `precision`.
-            precision: Lightning's name of the precision.
+        Lightning's names of accelerator and precision decide how batches are split and laid out.
         """
         prepared, sizes = self.prepared, self.sizes
         layout: dict[str, Any] = {
@@ -227,11 +213,6 @@ class TaskData(pl.LightningDataModule):
         """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
 
         Without an end task, dev is the text that is held out of all corpora.
-
-        Args:
-            split: the split's name.
-            accelerator: see `steps`, as is `precision`.
-            precision: Lightning's name of the precision.
         """
         packed = self._packs(accelerator, precision, trains=False)
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
@@ -254,7 +235,7 @@ class TaskData(pl.LightningDataModule):
         return batches
 
     def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
-        """Return the held-out texts of all corpora in evaluation batches, with fixed masks."""
+        """Return the held-out texts of all corpora, with fixed masks."""
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
         examples = [examples for _, examples in prepared.auxiliaries.values()]
         rows = datasets.concatenate_datasets(
@@ -273,13 +254,11 @@ class TaskData(pl.LightningDataModule):
         return self.sizes.packed and packs_texts(encoder, accelerator, precision, trains=trains)
 
     def _arithmetic(self) -> tuple[str, str]:
-        """Return the accelerator and the precision of the Trainer."""
         trainer = self._running()
         on_cpu = is_cpu(trainer.strategy.root_device)
         return "cpu" if on_cpu else "auto", str(trainer.precision)
 
     def _share(self, trainer: pl.Trainer) -> dict[str, Any]:
-        """Return which share of a batch is this process's, as arguments of `share_of`."""
         return {
             "rank": trainer.global_rank,
             "count": trainer.world_size,
@@ -303,12 +282,7 @@ class StepLoader:
 
     It is not a `DataLoader`, because Lightning would exchange the sampler of one
     (`overfit_batches`, several processes): here each process builds every step and keeps its share
-    of it.
-
-    Args:
-        batches: the batches, indexed by step; as many as an epoch has.
-        next_step: returns the next step.
-        options: options of the `DataLoader` that builds the batches.
+    of it. `options` are those of the `DataLoader` that builds the batches.
     """
 
     def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
@@ -345,18 +319,6 @@ class _FromStep(Sampler[int]):
 
     def __iter__(self) -> Iterator[int]:
         return iter(range(self.first, self.first + self.steps))
-
-
-@rank_zero_only  # type: ignore[untyped-decorator]
-def _warn_of_idle_processes(steps: StepBatches, processes: int) -> None:
-    """Warn where a step has fewer micro-batches than there are processes to share them."""
-    first = steps[0]
-    count = sum(len(batch.micro_batches) for batch in first.tasks.values())
-    if count < processes and not first.unsized:
-        log.warning(
-            "a step has %s micro-batches for %s processes, some of which wait for the others; a "
-            "smaller micro_batch_size makes more", count, processes,
-        )  # fmt: skip
 
 
 def _ignore_termination(worker: int) -> None:

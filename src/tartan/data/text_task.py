@@ -1,4 +1,4 @@
-"""Reads a labelled task on text: splits, label order, and which texts are unseen in training."""
+"""Reads a labelled task on text: tables, columns, labelled examples, splits, tokens."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any, Literal, TypeAlias
 import datasets
 
 from tartan.data.columns import Columns
-from tartan.data.end_task import EndTaskOfSource, Splits
+from tartan.data.end_task import EndTask, Splits
 from tartan.data.labelled import Example, in_order, read_labelled
 from tartan.data.near_duplicates import same_texts
 from tartan.data.remarks import warn_of_texts
@@ -36,23 +36,10 @@ from tartan.settings import Checked, Count, Length, Natural
 
 log = logging.getLogger(__name__)
 
+SPLITS = ("train", "dev", "test")
 SplitKind: TypeAlias = Literal["published", "clean"]
 _PAIR = "text_pair"
 """The column of the second texts of pairs, where nothing says which it is."""
-_Examples: TypeAlias = dict[str, list[Example]]
-"""The examples of each split."""
-
-
-@dataclass(frozen=True)
-class TaskFiles:
-    """The tables of an end task's labelled splits; a path is read as JSONL.
-
-    `dev` and `test` may instead be parts that are held out of the training examples.
-    """
-
-    train: Table | Path
-    dev: Table | Path | HeldOut
-    test: Table | Path | HeldOut
 
 
 @dataclass(frozen=True)
@@ -61,7 +48,7 @@ class TextSource(Checked, ABC):
 
     Attributes:
         name: the name the result is reported under.
-        metric: the metric by which a checkpoint is chosen (see `EndTask.metric`).
+        metric: the metric by which a checkpoint is chosen (see `EndTask.source`).
         max_length: longest input; longer texts are cut [tokens].
         split: `published` for the splits as they are given, or held out of one table; `clean` for
             new ones of the same sizes, with all examples of one text, and near-duplicates of it, in
@@ -84,8 +71,11 @@ class TextSource(Checked, ABC):
     """`unlabelled` if training rows without a label are unlabelled texts of the task."""
 
     @abstractmethod
-    def files(self) -> TaskFiles:
-        """Return the labelled files, after fetching or building them where needed."""
+    def files(self) -> Mapping[str, Table | Path | HeldOut]:
+        """Return the table of each split (a path is read as JSONL), or how it is held out of train.
+
+        Files are fetched or built where needed.
+        """
 
     def columns(self, train: Table) -> Columns:
         """Return the columns of the tables that hold texts and labels."""
@@ -98,90 +88,81 @@ class TextSource(Checked, ABC):
     def load(self) -> TextTask:
         """Read the files."""
         files = self.files()
-        named = {"train": files.train, "dev": files.dev, "test": files.test}
-        held = [part for part in (files.test, files.dev) if isinstance(part, HeldOut)]
-        tables = {split: _table(t) for split, t in named.items() if not isinstance(t, HeldOut)}
+        held = [part for s in ("test", "dev") if isinstance(part := files[s], HeldOut)]
+        tables = {split: _table(t) for split, t in files.items() if not isinstance(t, HeldOut)}
         train = tables["train"]
         columns = self.columns(train)
-        if columns.pair is None and _PAIR in {*train.columns} - {columns.text, columns.label}:
-            log.warning(
-                "task %s: %s has a column %r that is not read; %stext_pair=%s makes pairs of texts",
-                self.name, train.source, _PAIR, self.prefix, _PAIR,
-            )  # fmt: skip
-        read, unlabelled = self._read(tables, columns)
-        read, assigned = self._assigned(read, held, train.source)
-        labels = in_order(example.label for example in read["train"])
+        self._warn_of_pairs(train, columns)
+        read = {
+            split: read_labelled(
+                table, columns, empty_labels=split == "train" and self.empty_label == "unlabelled"
+            )
+            for split, table in tables.items()
+        }
+        unlabelled = [example for example in read["train"] if not example.label]
+        read["train"] = [example for example in read["train"] if example.label]
+        assigned = self._assigned(read, held, train.source)
+        splits = {s: [example for name, example in assigned if name == s] for s in SPLITS}
+        labels = in_order(example.label for example in splits["train"])
         if len(labels) < 2:
             raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
-        trained_on = {example.content for example in (*read["train"], *unlabelled)}
-        if self.labelled is not None:
-            names = [example.label for example in read["train"]]
-            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
-            unlabelled += compress(read["train"], [not one for one in kept])
-            read["train"] = list(compress(read["train"], kept))
-        for split, examples in read.items():
+        for split, examples in splits.items():
             if unknown := {example.label for example in examples} - set(labels):
                 raise UserError(
                     f"{tables.get(split, train).source}: labels {sorted(unknown)} do not occur in "
                     f"{train.source}"
                 )
-        contents = {s: [(one.content, one.label) for one in own] for s, own in read.items()}
+        trained_on = {example.content for example in (*splits["train"], *unlabelled)}
+        if self.labelled is not None:
+            names = [example.label for example in splits["train"]]
+            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
+            unlabelled += compress(splits["train"], [not one for one in kept])
+            splits["train"] = list(compress(splits["train"], kept))
+        contents = {s: [(one.content, one.label) for one in own] for s, own in splits.items()}
         warn_of_texts(self.name, contents, {one.content for one in unlabelled})
         numbered = len(tables) == 1 or self.split == "published"
         parts = [part for part in held if part.share]
+        rows = [(s, example) for s, example in assigned if s == "train" or s not in tables]
+        rows.sort(key=lambda row: row[1].number)
         return TextTask(
             source=self,
             labels=labels,
-            **{s: _indexed(own, labels, trained_on, numbered=numbered) for s, own in read.items()},
+            **{s: _indexed(own, labels, trained_on, numbered) for s, own in splits.items()},
             fingerprints=_fingerprints(self, tables, columns, held),
             columns=columns,
-            assignment=Assignment(train.source, train.unit, parts, assigned) if parts else None,
+            assignment=Assignment(train.source, train.unit, parts, rows) if parts else None,
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
 
-    def _read(
-        self, tables: Mapping[str, Table], columns: Columns
-    ) -> tuple[_Examples, list[Example]]:
-        """Return each table's examples, and the training rows without a label."""
-        read = {s: read_labelled(table, columns) for s, table in tables.items() if s != "train"}
-        allowed, option = self.empty_label == "unlabelled", f"{self.prefix}empty_label"
-        rows = read_labelled(tables["train"], columns, empty_labels=allowed, option=option)
-        unlabelled = [example for example in rows if not example.label]
-        read["train"] = [example for example in rows if example.label]
-        if not read["train"]:
-            raise UserError(f"{tables['train'].source} holds no labelled examples")
-        if unlabelled:
+    def _warn_of_pairs(self, train: Table, columns: Columns) -> None:
+        if columns.pair is None and _PAIR in {*train.columns} - {columns.text, columns.label}:
             log.warning(
-                "task %s: %s of %s rows have no label; their texts are unlabelled text of the task",
-                self.name, f"{len(unlabelled):,}", f"{len(rows):,}",
+                "task %s: %s has a column %r that is not read; %stext_pair=%s makes pairs of texts",
+                self.name, train.source, _PAIR, self.prefix, _PAIR,
             )  # fmt: skip
-        return read, unlabelled
 
     def _assigned(
-        self, read: _Examples, held: Sequence[HeldOut], source: str
-    ) -> tuple[_Examples, list[tuple[str, Example]]]:
-        """Return the examples of each split, and the split of each row of train's table."""
-        names = [example.label for example in read["train"]]
-        splits = stratified_splits(names, held, source, self.prefix)
-        assigned = list(zip(splits, read["train"], strict=True))
-        for split in ("train", *(part.split for part in held)):
-            read[split] = [example for name, example in assigned if name == split]
-        read = {split: read[split] for split in ("train", "dev", "test")}
+        self, read: Mapping[str, Sequence[Example]], held: Sequence[HeldOut], source: str
+    ) -> list[tuple[str, Example]]:
+        """Return all examples with their splits, those of train's table in its order."""
+        if not read["train"]:
+            raise UserError(f"{source} holds no labelled examples")
+        names = stratified_splits([one.label for one in read["train"]], held, source, self.prefix)
+        assigned = list(zip(names, read["train"], strict=True))
+        assigned += [(s, one) for s in SPLITS[1:] if s in read for one in read[s]]
         if self.split == "published":
-            return read, assigned
+            return assigned
         if len(held) == 1:
             raise UserError(
                 f"{self.prefix}split=clean splits one table, or those of train, dev and test"
             )
-        examples = [example for own in read.values() for example in own]
-        groups = same_texts([f"{example.text} {example.pair or ''}" for example in examples])
-        sizes = {split: len(own) for split, own in read.items()}
-        labels = [example.label for example in examples]
-        found = clean_split(groups.tolist(), labels, sizes, self.split_seed, self.name)
-        assigned = list(zip(found, examples, strict=True))
-        read = {split: [one for name, one in assigned if name == split] for split in read}
-        assigned = [(split, one) for split, own in read.items() for one in own]
-        return read, sorted(assigned, key=lambda pair: pair[1].number)
+        assigned.sort(key=lambda row: SPLITS.index(row[0]))
+        sizes = Counter(split for split, _ in assigned)
+        examples = [example for _, example in assigned]
+        groups = same_texts([f"{one.text} {one.pair or ''}" for one in examples]).tolist()
+        labels = [one.label for one in examples]
+        names = clean_split(groups, labels, sizes, self.split_seed, self.name)
+        return list(zip(names, examples, strict=True))
 
 
 @dataclass(frozen=True)
@@ -223,16 +204,10 @@ class LabelledTexts:
 
 
 @dataclass(frozen=True)
-class TextTask(EndTaskOfSource):
+class TextTask(EndTask):
     """A labelled task on text, read and checked (see `EndTask`).
 
     Attributes:
-        source: the source that it was read from.
-        labels: label names in index order (sorted, by value if they are numbers).
-        train: training split.
-        dev: validation split.
-        test: test split.
-        fingerprints: SHA-256 of each split's file, or how it was split off another.
         columns: the columns that were read.
         assignment: which rows became which split, where a split was held out; else None.
         unlabelled: training texts without a label, and those whose labels `source.labelled` leaves
@@ -251,14 +226,7 @@ class TextTask(EndTaskOfSource):
 
     @property
     def max_length(self) -> int:
-        """Maximum length of an input [tokens]."""
         return self.source.max_length
-
-    @property
-    def evaluated_texts(self) -> list[str]:
-        """All texts of dev and test, both texts of each pair."""
-        splits = (self.dev, self.test)
-        return [text for own in splits for text in (*own.texts, *(own.pairs or ()))]
 
     @property
     def label_counts(self) -> tuple[int, ...]:
@@ -268,12 +236,19 @@ class TextTask(EndTaskOfSource):
     @property
     def notes(self) -> dict[str, Any]:
         columns = self.columns
-        own = {"columns": {"text": columns.text, "label": columns.label, "text_pair": columns.pair}}
-        return own if self.assignment is None else {**own, "split": self.assignment.summary()}
+        read = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
+        split = {} if self.assignment is None else {"split": self.assignment.summary()}
+        return {"columns": read, **split}
+
+    @property
+    def evaluated_texts(self) -> list[str]:
+        """All texts of dev and test, both texts of each pair."""
+        splits = (self.dev, self.test)
+        return [text for own in splits for text in (*own.texts, *(own.pairs or ()))]
 
     @property
     def own_texts(self) -> datasets.Dataset:
-        """Return all training texts, labelled or not, as rows with `text` (and `text_pair`)."""
+        """All training texts, labelled or not, as rows with `text` (and `text_pair`)."""
         parts = [self.train] if self.unlabelled is None else [self.train, self.unlabelled]
         return datasets.concatenate_datasets([part.rows(labelled=False) for part in parts])
 
@@ -286,7 +261,7 @@ class TextTask(EndTaskOfSource):
         text_encoder = require_text_encoder(encoder, f"task {self.name}")
         option = f"{self.source.prefix}max_length"
         check_length(option, self.max_length, text_encoder)
-        splits, cut = {}, []
+        splits = {}
         for split, texts in {"train": self.train, "dev": self.dev, "test": self.test}.items():
             if not len(texts):
                 continue
@@ -301,12 +276,11 @@ class TextTask(EndTaskOfSource):
             )
             counts = truncation_of(splits[split])
             if counts.cut:
-                share = counts.lost / counts.tokens
-                where = f"{counts.cut:,} of {counts.texts:,} in {split}"
-                cut.append(f"{where}, {share:.1%} of its tokens lost")
-        if cut:
-            limit = f"{option}={self.max_length}"
-            log.warning("task %s: texts were cut at %s: %s", self.name, limit, "; ".join(cut))
+                log.warning(
+                    "task %s: %s of %s texts in %s were cut at %s=%s, %.1f%% of its tokens lost",
+                    self.name, f"{counts.cut:,}", f"{counts.texts:,}", split, option,
+                    self.max_length, 100 * counts.lost / counts.tokens,
+                )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
 
@@ -319,17 +293,17 @@ def _fingerprints(
     source: TextSource, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
 ) -> dict[str, str]:
     """Return a checksum of each split's file and columns, or how it was made of other splits."""
-    found = {split: table.fingerprint for split, table in tables.items()}
+    prints = {split: table.fingerprint for split, table in tables.items()}
     if columns != Columns():
-        found = {split: _digest(f"{own}:{columns}") for split, own in found.items()}
-    found |= {part.split: f"{part} of {found['train']}" for part in held}
-    found = {split: found[split] for split in ("train", "dev", "test")}
+        prints = {split: _digest(f"{own}:{columns}") for split, own in prints.items()}
+    prints |= {part.split: f"{part} of {prints['train']}" for part in held}
+    prints = {split: prints[split] for split in SPLITS}
     if source.split != "published":
-        kind = f"{source.split}, seed {source.split_seed}, of {_digest(':'.join(found.values()))}"
-        found = {split: f"{split}, {kind}" for split in found}
+        kind = f"{source.split}, seed {source.split_seed}, of {_digest(':'.join(prints.values()))}"
+        prints = {split: f"{split}, {kind}" for split in SPLITS}
     if source.labelled is not None:
-        found["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
-    return found
+        prints["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
+    return prints
 
 
 def _digest(text: str) -> str:
@@ -340,7 +314,6 @@ def _indexed(
     examples: Sequence[Example],
     labels: Sequence[str],
     trained_on: set[str | tuple[str, str]],
-    *,
     numbered: bool = False,
 ) -> LabelledTexts:
     index = {label: position for position, label in enumerate(labels)}

@@ -15,7 +15,7 @@ from sklearn.datasets import load_digits
 
 from tartan.core.seeding import generator_for
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
-from tartan.data.end_task import EndTaskOfSource, Splits
+from tartan.data.end_task import EndTask, Splits
 from tartan.data.order import choose_rows
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
@@ -136,7 +136,7 @@ class ImageSource(Checked, ABC):
 
 
 @dataclass(frozen=True)
-class ImageTask(EndTaskOfSource):
+class ImageTask(EndTask):
     """A labelled task on images (see `EndTask`), and the images of the data set's other classes."""
 
     source: ImageSource
@@ -160,7 +160,7 @@ class ImageTask(EndTaskOfSource):
         return {}
 
     @property
-    def fingerprints(self) -> dict[str, str]:
+    def fingerprints(self) -> dict[str, str]:  # type: ignore[override]
         return {split: getattr(self, split).fingerprint() for split in ("train", "dev", "test")}
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:

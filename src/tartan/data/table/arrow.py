@@ -27,6 +27,8 @@ _SINGLE = re.compile(
 """Beginning of the names of types whose values are strings, numbers or truth values in Python."""
 _STATE, _INFO = "state.json", "dataset_info.json"
 """Files that `save_to_disk` writes."""
+_UNNAMED_LABELS = re.compile(r'"names_file": "|"num_classes": \d')
+"""What would let a `ClassLabel` read a file elsewhere, or make up names."""
 
 
 class ArrowTable(Table):
@@ -37,14 +39,13 @@ class ArrowTable(Table):
         schema: names and types of the columns.
         batches: yields all rows in batches.
         digest: computes the table's fingerprint.
+        total: number of rows; None where the file does not say.
 
     Attributes:
-        total: number of rows; None where the file does not say.
         labels: names of labels, by the columns that hold their indices; -1 is no label.
     """
 
     unit = "row"
-    total: int | None = None
 
     def __init__(
         self,
@@ -52,10 +53,11 @@ class ArrowTable(Table):
         schema: pa.Schema,
         batches: Callable[[], Iterator[pa.RecordBatch]],
         digest: Callable[[], str],
+        total: int | None = None,
     ) -> None:
         self.source, self.schema, self.columns = source, schema, tuple(schema.names)
         self.labels: dict[str, Sequence[str]] = {}
-        self._batches, self._digest, self._done = batches, digest, 0
+        self._batches, self._digest, self._done, self._total = batches, digest, 0, total
         check_names(f"{source}: its schema", self.columns)
 
     @cached_property
@@ -74,7 +76,7 @@ class ArrowTable(Table):
             yield from chunk.rows
 
     def progress(self) -> tuple[int, int | None]:
-        return self._done, self.total
+        return self._done, self._total
 
     def chunks(self) -> Iterator[Chunk]:
         self._done = 0
@@ -102,17 +104,16 @@ class ArrowTable(Table):
         names = self.labels.get(name)
         if names is None:
             return values
-        largest = max((value for value in values if value is not None), default=-1)
-        if largest >= len(names):
-            raise UserError(f"{self.source}: column {name!r} has no label {largest}")
+        if max((value for value in values if value is not None), default=-1) >= len(names):
+            raise UserError(f"{self.source}: column {name!r} has no label {max(values)}")
         return [None if v is None or v < 0 else names[v] for v in values]
 
 
 def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
     """Return a data set as a table; labels that it stores as indices are read as their names."""
-    schema, features = rows.features.arrow_schema, rows.features.items()
-    table = ArrowTable(name, schema, partial(_batches_of, rows), partial(content_digest, rows))
-    table.total = len(rows)
+    batches, digest = partial(_batches_of, rows), partial(content_digest, rows)
+    table = ArrowTable(name, rows.features.arrow_schema, batches, digest, len(rows))
+    features = rows.features.items()
     table.labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
     return table
 
@@ -150,21 +151,10 @@ def open_arrow_file(path: Path, kind: str, compression: str | None) -> ArrowTabl
             for group in range(file.num_row_groups):
                 yield from file.iter_batches(base.CHUNK_ROWS, row_groups=[group])
 
-        table = ArrowTable(str(path), file.schema_arrow, batches, partial(sha256_of, path))
-        table.total = file.metadata.num_rows
-        return table
+        digest, total = partial(sha256_of, path), file.metadata.num_rows
+        return ArrowTable(str(path), file.schema_arrow, batches, digest, total)
     except UNREADABLE as error:
         raise UserError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
-
-
-def open_spreadsheet(path: Path) -> ArrowTable:
-    """Return the first sheet of an Excel file, all values as text, as in CSV."""
-    try:
-        frame = pd.read_excel(path, dtype=str, keep_default_na=False)
-    except Exception as error:  # a damaged file leads to errors of any class
-        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
-    table = pa.Table.from_pandas(frame, preserve_index=False)
-    return ArrowTable(str(path), table.schema, table.to_batches, partial(sha256_of, path))
 
 
 def _ipc_batches(
@@ -178,6 +168,16 @@ def _ipc_batches(
     return file.schema, lambda: map(file.get_batch, range(file.num_record_batches))
 
 
+def open_spreadsheet(path: Path) -> ArrowTable:
+    """Return the first sheet of an Excel file, all values as text, as in CSV."""
+    try:
+        frame = pd.read_excel(path, dtype=str, keep_default_na=False)
+    except Exception as error:  # a damaged file leads to errors of any class
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+    table = pa.Table.from_pandas(frame, preserve_index=False)
+    return ArrowTable(str(path), table.schema, table.to_batches, partial(sha256_of, path))
+
+
 def is_saved_dataset(path: Path) -> bool:
     """Return whether `save_to_disk` wrote the folder `path`."""
     return (path / _STATE).is_file() and (path / _INFO).is_file()
@@ -187,12 +187,11 @@ def open_saved_dataset(path: Path) -> ArrowTable:
     """Open the data set in a folder, whose description anybody may have changed."""
     try:
         state, info = (json.loads(read_bytes(path / name)) for name in (_STATE, _INFO))
-        files = [file["filename"] for file in state["_data_files"]]
-        for name in (_STATE, _INFO, *files):
+        for name in (_STATE, _INFO, *(file["filename"] for file in state["_data_files"])):
             if not is_inside(path / name, path):
                 raise UserError(f"{path}: {name!r} is outside of it and is not read")
             check_is_file(path / name)
-        if not _lists_names(info["features"]):
+        if _UNNAMED_LABELS.search(json.dumps(info["features"])):
             raise UserError(f"{path / _INFO}: a ClassLabel has to list the names of labels")
         return table_of_dataset(str(path), datasets.Dataset.load_from_disk(path))
     except UserError:
@@ -201,14 +200,3 @@ def open_saved_dataset(path: Path) -> ArrowTable:
         raise UserError(
             f"{path} cannot be read as a data set ({type(error).__name__}: {first_line(error)})"
         ) from error
-
-
-def _lists_names(features: Any) -> bool:
-    """Return whether no feature makes up names of labels, or reads them from a file elsewhere."""
-    if isinstance(features, list):
-        return all(map(_lists_names, features))
-    if not isinstance(features, dict):
-        return True
-    if features.get("_type") == "ClassLabel" and not isinstance(features.get("names"), list):
-        return False
-    return all(map(_lists_names, features.values()))

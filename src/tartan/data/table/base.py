@@ -7,7 +7,6 @@ import json
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -65,8 +64,7 @@ class Table(ABC):
     Attributes:
         source: the file's path, or the data set's name.
         path: the file's path; None where there is no file.
-        columns: column names in the table's order; empty where there is not even a header. Of JSON
-            lines, those of the first rows.
+        columns: column names; of JSON lines, those of the first rows. Empty without a header.
         schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
         unit: what `Row.number` counts: `line` or `row`.
     """
@@ -105,14 +103,18 @@ class Table(ABC):
 
     def sample(self) -> list[Row]:
         """Return the first rows, up to a malformed one, which a full reading will report."""
-        found: list[Row] = []
+        first: list[Row] = []
         try:
             # an error keeps those before it
-            found.extend(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
+            first.extend(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
         except UserError:
-            if not found:
+            if not first:
                 raise
-        return found
+        return first
+
+    def names_in_sample(self) -> tuple[str, ...]:
+        """Return the columns of the first rows, where each row names its own."""
+        return tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
 
 class MemoryTable(Table):
@@ -128,7 +130,7 @@ class MemoryTable(Table):
     def __init__(self, rows: Iterable[Any], source: str) -> None:
         self.source = source
         self._rows = [self._row(number, row) for number, row in enumerate(rows, start=1)]
-        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+        self.columns = self.names_in_sample()
 
     def rows(self) -> Iterator[Row]:
         return iter(self._rows)
@@ -142,30 +144,27 @@ class MemoryTable(Table):
         return hashlib.sha256("".join(rows).encode()).hexdigest()
 
     def _row(self, number: int, row: Any) -> Row:
-        if hasattr(row, "_asdict"):  # a named tuple
-            row = row._asdict()
         if isinstance(row, tuple | list) and len(row) in (2, 3):
             names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
             row = dict(zip(names, row, strict=True))
-        place = self.place(number)
         if not isinstance(row, Mapping):
             raise UserError(
-                f"{place}: expected a mapping with a text and a label, or a tuple of them, got "
-                f"{row!r:.80}"
+                f"{self.place(number)}: expected a mapping with a text and a label, or a tuple of "
+                f"them, got {row!r:.80}"
             )
-        return Row(number, {str(name): _python_value(value) for name, value in row.items()}, place)
+        values = {str(name): _python_value(value) for name, value in row.items()}
+        return Row(number, values, self.place(number))
 
 
-@dataclass
 class JoinedTables(Table):
     """Several tables, one after the other; rows are numbered through."""
 
-    tables: Sequence[Table]
     unit = "row"
 
-    def __post_init__(self) -> None:
-        self.source = ", ".join(table.source for table in self.tables)
-        self.columns = tuple(dict.fromkeys(chain(*(table.columns for table in self.tables))))
+    def __init__(self, tables: Sequence[Table]) -> None:
+        self.tables = tables
+        self.columns = tuple(dict.fromkeys(chain(*(table.columns for table in tables))))
+        self.source = ", ".join(table.source for table in tables)
 
     def rows(self) -> Iterator[Row]:
         rows = chain.from_iterable(table.rows() for table in self.tables)
@@ -177,24 +176,19 @@ class JoinedTables(Table):
         return hashlib.sha256(digests.encode()).hexdigest()
 
 
-@dataclass
 class SelectedRows(Table):
     """The rows of a table that have one of some values in a column."""
 
-    table: Table
-    column: str
-    values: Sequence[str]
-
-    def __post_init__(self) -> None:
-        self.source, self.columns = self.table.source, self.table.columns
-        self.unit = self.table.unit
+    def __init__(self, table: Table, column: str, values: Sequence[str]) -> None:
+        self.source, self.columns, self.unit = table.source, table.columns, table.unit
+        self._table, self._column, self._values = table, column, values
 
     def rows(self) -> Iterator[Row]:
-        return (row for row in self.table.rows() if row.values.get(self.column) in self.values)
+        return (row for row in self._table.rows() if row.values.get(self._column) in self._values)
 
     @cached_property
     def fingerprint(self) -> str:
-        return f"{self.table.fingerprint}:{self.column} in {', '.join(self.values)}"
+        return f"{self._table.fingerprint}:{self._column} in {', '.join(self._values)}"
 
 
 def check_names(source: str, columns: Iterable[str]) -> None:

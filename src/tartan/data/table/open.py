@@ -72,27 +72,20 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
     if is_saved_dataset(path):
         return open_saved_dataset(path)
     check_is_file(path)
-    found = format_of(path, kinds)
-    if found is None:
+    written_as = format_of(path, kinds)
+    if written_as is None:
         raise UserError(f"{path}: the name must end in {endings_of(kinds)}")
-    if found.kind == "xlsx":
+    if written_as.kind == "xlsx":
         return open_spreadsheet(path)
-    if found.kind in COLUMNAR:
-        return open_arrow_file(path, *found)
-    return open_text(path, found, quoting=quoting)
+    if written_as.kind in COLUMNAR:
+        return open_arrow_file(path, *written_as)
+    return open_text(path, written_as, quoting=quoting)
 
 
 def open_text(
     path: Path, written_as: Format, source: str | None = None, quoting: Quoting = "standard"
 ) -> Table:
-    """Open the table in a text file of the given format.
-
-    Args:
-        path: the file.
-        written_as: its format.
-        source: its name in messages; None takes the path.
-        quoting: whether double quotes may surround a field of CSV and TSV.
-    """
+    """Open the table in a text file of the given format; `source` is its name in messages."""
     kind, compression = written_as
     source = source or str(path)
     if kind == "text":

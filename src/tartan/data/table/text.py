@@ -16,7 +16,6 @@ import zlib
 from collections import defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any, Literal, TypeAlias, cast
@@ -33,10 +32,6 @@ missing double quote or line break would fill the memory.
 UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
 """Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
 SEPARATORS = (",", ";", "\t", "|")
-_TRIED_ROWS, _TRIED_LINES = 20, 1000
-"""Numbers of rows and of lines by which the separator is found; a double quote that is never closed
-would otherwise make one row of the whole file.
-"""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MOST_VALUES = 1000
 """Number of different values at which a column is one of texts, not of classes."""
@@ -103,11 +98,11 @@ class DelimitedTable(TextTable):
     Blank lines are left out, and the values of columns without a name.
 
     Args:
-        usual: the separator that the file's name implies; another is taken if it fits better.
+        usual: the separator that the file's name implies; one that the header has more of is taken.
         quoting: whether double quotes may surround a field.
 
     Attributes:
-        separator: the separator that was found.
+        separator: the separator.
         line_end: line end of the header.
     """
 
@@ -115,20 +110,21 @@ class DelimitedTable(TextTable):
         self, path: Path, compression: str | None, source: str, usual: str, quoting: Quoting
     ) -> None:
         super().__init__(path, compression, source)
-        self.usual = usual
-        self._options: dict[str, Any] = {"strict": True}
-        if quoting == "none":
-            self._options["quoting"] = csv.QUOTE_NONE
-        first = next((line for _, line in self.lines()), "")
-        self.line_end = "\r\n" if first.endswith("\r\n") else "\n"
-        named = re.fullmatch(r'"?sep=(.)"?', first.strip("\r\n"))  # Excel's own way of saying it
-        self._skipped = 0 if named is None else 1
-        tried = [usual, *(s for s in SEPARATORS if s != usual)] if named is None else [named[1]]
-        self.separator = max(tried, key=self._fit)
-        self._fit(self.separator)
-        _, header = next(self._records(self.separator), (0, []))
-        self.schema = pa.schema([(name, pa.string()) for name in header])
-        self._names = [name.strip() for name in header]
+        quotes: Any = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
+        first = [line for _, line in islice(self.lines(), 20)]
+        header = next((line for line in first if line.strip()), "")
+        self.line_end = "\r\n" if header.endswith("\r\n") else "\n"
+        widths = {
+            separator: len(next(csv.reader([header], delimiter=separator, quoting=quotes), []))
+            for separator in (usual, *SEPARATORS)
+        }
+        self.usual, self.separator = usual, max(widths, key=widths.__getitem__)
+        # a blank before a quote would make the quotes part of the text
+        blanks = any(re.search(rf'{re.escape(self.separator)} +"(?!")', line) for line in first)
+        self._options: dict[str, Any] = {"quoting": quotes, "skipinitialspace": blanks}
+        _, names = next(self._records(), (0, []))
+        self.schema = pa.schema([(name, pa.string()) for name in names])
+        self._names = [name.strip() for name in names]
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{source}: its header", self.columns)
 
@@ -137,7 +133,7 @@ class DelimitedTable(TextTable):
         width = len(self._names)
         header = [name.strip('"') for name in self._names]
         seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
-        for number, record in islice(self._records(self.separator), 1, None):
+        for number, record in islice(self._records(), 1, None):
             place = self.place(number)
             if len(record) != width:
                 raise UserError(
@@ -175,39 +171,19 @@ class DelimitedTable(TextTable):
                 ):
                     raise UserError(
                         f"{self.place(place)}: a row inside a quoted field, which a double quote "
-                        "without its counterpart opens; remove it, or write it twice in a quoted "
-                        'field (""); quoting=none reads quotes as ordinary characters'
+                        'without its counterpart opens; write it twice in a quoted field (""), '
+                        "or use quoting=none"
                     )
 
-    def _fit(self, separator: str) -> tuple[bool, int]:
-        """Return whether the first rows have equally many columns, and how many.
-
-        Blanks before quotes in them are left out from here on; other blanks belong to the texts.
-        """
-        widths: list[int] = []
-        for blanks in (False, True):
-            self._options["skipinitialspace"] = blanks
-            records = islice(self._records(separator, _TRIED_LINES), _TRIED_ROWS)
-            widths, before_quotes = [], False
-            try:
-                for _, record in records:
-                    widths.append(len(record))
-                    before_quotes |= any(re.match(' +"', field) for field in record)
-            except UserError:
-                widths.append(0)
-            if not before_quotes:
-                break
-        return len(set(widths)) == 1 and widths[0] > 1, max(widths[:1], default=0)
-
-    def _records(self, separator: str, most: int | None = None) -> Iterator[tuple[int, list[str]]]:
+    def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the fields of each row: header first, no blank rows."""
         csv.field_size_limit(LONGEST_ROW)
-        lines = (line for _, line in islice(self.lines(), self._skipped, most))
-        reader = csv.reader(lines, delimiter=separator, **self._options)
-        width, number = None, self._skipped
+        lines = (line for _, line in self.lines())
+        reader = csv.reader(lines, delimiter=self.separator, strict=True, **self._options)
+        width, number = None, 0
         try:
             for record in reader:
-                begins, number = number + 1, self._skipped + reader.line_num
+                begins, number = number + 1, reader.line_num
                 if any(field.strip() for field in record) or (record and len(record) == width):
                     width = width or len(record)
                     yield begins, record
@@ -228,33 +204,22 @@ class JsonTable(TextTable):
         first = next((line for _, line in self.lines() if line.strip()), "")
         self._is_list = kind == "json" and first.lstrip().startswith("[")
         self.unit = "row" if self._is_list else "line"
-        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
+        self.columns = self.names_in_sample()
 
     def rows(self) -> Iterator[Row]:
         if self._is_list:
-            for number, values in enumerate(self._items, start=1):
+            whole = _decoded("".join(line for _, line in self.lines()), self.source)
+            for number, values in enumerate(whole, start=1):
                 yield self._row(number, values, json.dumps(values, ensure_ascii=False))
             return
         for number, line in self.lines():
             if record := line.strip(" \t\r\n"):
-                yield self._row(number, self._decoded(record, self.place(number)), record)
-
-    @cached_property
-    def _items(self) -> list[Any]:
-        text = "".join(line for _, line in self.lines())
-        return cast(list[Any], self._decoded(text, self.source))
+                yield self._row(number, _decoded(record, self.place(number)), record)
 
     def _row(self, number: int, values: Any, record: str) -> Row:
         if not isinstance(values, dict):
             raise UserError(f'{self.place(number)}: expected an object, {{"NAME": VALUE, ...}}')
         return Row(number, values, self.place(number), (record,))
-
-    @staticmethod
-    def _decoded(text: str, place: str) -> Any:
-        try:
-            return json.loads(text, object_pairs_hook=_without_repeats)
-        except (ValueError, RecursionError) as error:
-            raise UserError(f"{place}: not JSON ({first_line(error)})") from error
 
 
 def read_lines(path: Path, compression: str | None) -> Iterator[tuple[int, str]]:
@@ -282,9 +247,9 @@ def _flaw_of(line: str) -> str | None:
         line.encode()
     except UnicodeEncodeError:
         return "not UTF-8; save the file as UTF-8"
-    return (
-        "holds a null character, as UTF-16 does; save the file as UTF-8" if "\0" in line else None
-    )
+    if "\0" in line:
+        return "holds a null character, as UTF-16 does; save the file as UTF-8"
+    return None
 
 
 def _occurs(value: str, seen: set[str], width: int) -> bool:
@@ -293,10 +258,8 @@ def _occurs(value: str, seen: set[str], width: int) -> bool:
     return bool(value) and (value in seen or is_number)
 
 
-def _without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    values = dict(pairs)
-    if len(values) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"names the field {twice!r} twice")
-    return values
+def _decoded(text: str, place: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{place}: not JSON ({first_line(error)})") from error
