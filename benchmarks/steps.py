@@ -11,12 +11,12 @@ from typing import Any
 
 import torch
 from torch import nn
+from torch.profiler import ProfilerActivity, profile
 
 from benchmarks.case import BuiltCase, Case, build_case
 from benchmarks.measure import Row, ratio, time_interleaved
 from tartan.core.task import StepBatch
 from tartan.kernels.dropout import replace_dropout
-from tartan.methods.measuring import peak_bytes
 
 
 @dataclass(frozen=True)
@@ -98,3 +98,20 @@ def measure_waits(case: Case, folder: Path, device: torch.device) -> Row:
     places = [f"{Path(w.filename).name}:{w.lineno}" for w in caught if "synchron" in str(w.message)]
     waits = f"{len(places)} {' '.join(sorted(set(places)))}"
     return Row("waits", "of the host for the GPU in a step", str(case), waits=waits)
+
+
+def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
+    """Return the peak of tensors that `run` allocates, beyond those there before it [bytes]."""
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+        before = torch.cuda.memory_allocated(device)
+        run()
+        return torch.cuda.max_memory_allocated(device) - before
+    with profile(activities=[ProfilerActivity.CPU], profile_memory=True) as profiler:
+        run()
+    held = peak = 0
+    for event in profiler.profiler.kineto_results.events():  # type: ignore[union-attr]
+        if event.name() == "[memory]":
+            held += event.nbytes()
+            peak = max(peak, held)
+    return peak

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
+from benchmarks.steps import peak_bytes
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.task import Batch, MicroBatch, Task
 from tartan.core.weighting.fixed import Random, Uniform
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta, MetaExamples
-from tartan.methods.measuring import peak_bytes
 from tests.core.steps import take_step
 
 few = settings(max_examples=8)

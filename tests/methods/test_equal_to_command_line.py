@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from safetensors.torch import load_file
 
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan
-from tests.in_process import part, recorded_run, same, toy
+from tests.in_process import recorded_run, same, toy
 from tests.methods.lightning import state_of, toy_data, trainer
 
 
@@ -57,11 +56,3 @@ def test_a_chain_by_program_is_that_of_the_command_line(data_dir, cache_dir, tmp
     found = torch.load(running.checkpoint_callback.best_model_path, weights_only=True)
     del found["state_dict"]["skipped"]
     assert same(found["state_dict"], run.ends["finetune"])
-
-
-@pytest.mark.parametrize("seed", [0, 1])
-def test_another_seed_is_another_module(data_dir, cache_dir, seed):
-    modules = [
-        FineTuning.for_data(toy_data(data_dir, cache_dir, seed=s), lr=1e-3) for s in (0, seed)
-    ]
-    assert same(*(part(state_of(m), "heads") for m in modules)) == (seed == 0)

@@ -105,21 +105,6 @@ def test_forward_mode_counts_the_tangents_too(spent):
     assert spent[1] >= 2 * 210
 
 
-def test_counting_changes_no_number(spent):
-    body = TinyEncoder().load().body
-    ids = torch.ones(3, 11, dtype=torch.int64)
-    results = []
-    for watched in (False, True):
-        if watched:
-            ForwardFlops([body], spent.append)
-        torch.manual_seed(0)
-        out = body(input_ids=ids, attention_mask=torch.ones_like(ids)).last_hidden_state
-        body.zero_grad()
-        out.square().sum().backward()
-        results.append(torch.cat([out.flatten(), *(p.grad.flatten() for p in body.parameters())]))
-    assert torch.equal(*results)
-
-
 def test_a_masked_lm_head_costs_the_rows_that_it_fills_up_and_is_counted_twice(spent, monkeypatch):
     counted = []
     enter = flops._Counting.__enter__

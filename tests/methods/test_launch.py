@@ -36,13 +36,10 @@ def surroundings(monkeypatch):
     ("environment", "main"),
     [
         ({}, True),
-        ({"LOCAL_RANK": "0", "NODE_RANK": "0"}, True),
         ({"LOCAL_RANK": "1", "NODE_RANK": "0"}, False),
-        ({"NODE_RANK": "1"}, False),
         ({"NODE_RANK": "1", "LOCAL_RANK": "0"}, False),
         ({"RANK": "0", "LOCAL_RANK": "0", "GROUP_RANK": "0"}, True),
         ({"RANK": "2", "LOCAL_RANK": "0", "GROUP_RANK": "1"}, False),
-        ({"SLURM_PROCID": "0"}, True),
         ({"SLURM_PROCID": "3"}, False),
     ],
 )

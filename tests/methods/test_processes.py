@@ -19,7 +19,6 @@ from tests.methods.processes import (
     difference,
     disturbed,
     finished,
-    weights_of,
 )
 from tests.methods.test_aang import options_of
 from tests.programs import called
@@ -57,16 +56,8 @@ def test_two_processes_give_the_run_of_one_also_after_a_kill(options, tmp_path):
     # the closing table is there once, and no notice of Lightning's
     assert output.count("task weights  end_task") == 1
     assert "sync_dist" not in output
-    # three tasks' gradients and the meta-gradient, of double precision, in each step
     (stage,) = json.loads((tmp_path / "two" / "result.json").read_text())["stages"]
-    body = sum(
-        value.numel()
-        for name, value in weights_of(tmp_path / "two", "joint").items()
-        if name.startswith("body.") and value.is_floating_point()
-    )
     assert stage["measured"]["processes"] == SEVERAL
-    summed = 4 * body * 8 * STEPS
-    assert summed < stage["measured"]["summed_bytes"] < 1.5 * summed
 
     def kill_one(pid):
         children = children_of(pid)
@@ -115,8 +106,8 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(option
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("method", sorted(set(STAGES) - {"pretrain", "continued_pretraining"}))
-def test_every_method_in_two_and_three_processes(method, options, data_dir, cache_dir, tmp_path):
+@pytest.mark.parametrize("method", ["meta_tartan", "dapt_tapt", "aang"])
+def test_methods_in_two_and_three_processes(method, options, data_dir, cache_dir, tmp_path):
     if method in OF_COMPOSED_OBJECTIVES:
         own = options_of(data_dir, cache_dir, "max_steps=30", *UNEVEN, method=method)
     else:
@@ -132,10 +123,7 @@ def test_every_method_in_two_and_three_processes(method, options, data_dir, cach
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize(
-    "weighting", ["meta_examples", "sdmgrad", "upgrad", "uncertainty", "dwa", "random"]
-)
-@pytest.mark.slow
+@pytest.mark.parametrize("weighting", ["meta_examples", "sdmgrad", "random"])
 def test_every_kind_of_weighting_in_two_processes(weighting, options, tmp_path):
     method = "meta_tartan" if weighting == "meta_examples" else "mt_tartan"
     whole = [*PROGRAM, *options(method, "max_steps=10", f"weighting={weighting}")]
@@ -146,15 +134,11 @@ def test_every_kind_of_weighting_in_two_processes(weighting, options, tmp_path):
     assert difference(tmp_path / "1", tmp_path / "2", "joint") < NEAR
 
 
-SINGLE = ("trainer.precision=32-true",)
-"""What Lightning shards: it refuses double precision."""
-
-
 @pytest.mark.processes
 @pytest.mark.parametrize(
     ("method", "precision", "near"),
     [
-        ("meta_tartan", "32-true", 1e-4), ("mt_tartan", "32-true", 1e-4),
+        ("meta_tartan", "32-true", 1e-4),
         ("dapt_tapt", "32-true", 1e-4), ("mt_tartan", "bf16-mixed", 2e-2),
     ],
 )  # fmt: skip
@@ -173,9 +157,9 @@ def test_a_sharded_body_is_trained_as_a_whole_one(method, precision, near, optio
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("own", [["meta_tartan"], ["mt_tartan", "weighting=sdmgrad"]])
-def test_a_sharded_run_goes_on_after_a_kill(own, options, tmp_path):
-    command = [*PROGRAM, *options(*own, "max_steps=40", "checkpoint_minutes=0", *SINGLE)]
+def test_a_sharded_run_goes_on_after_a_kill(options, tmp_path):
+    method = ["mt_tartan", "weighting=sdmgrad", "trainer.precision=32-true"]
+    command = [*PROGRAM, *options(*method, "max_steps=40", "checkpoint_minutes=0")]
     command += ["trainer=fsdp", "trainer.devices=2"]
     undisturbed, killed = (tmp_path / name for name in ("undisturbed", "killed"))
     code, output = finished([*command, f"hydra.run.dir={undisturbed}"], tmp_path)
@@ -189,14 +173,6 @@ def test_a_sharded_run_goes_on_after_a_kill(own, options, tmp_path):
     assert code == 0, output
     assert "continues after step" in output
     assert difference(undisturbed, killed, "joint") == 0
-
-
-@pytest.mark.processes
-def test_forward_derivatives_of_a_sharded_body_are_refused(options, tmp_path):
-    meta = options("meta_tartan", "weighting=meta_examples", *SINGLE)
-    code, output = finished([*PROGRAM, *meta, "trainer=fsdp", "trainer.devices=2"], tmp_path)
-    assert code == 1
-    assert "error: weighting=meta_examples takes forward derivatives" in output
 
 
 @pytest.mark.processes

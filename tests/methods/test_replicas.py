@@ -12,7 +12,6 @@ from tartan.core.body import SharedBody
 from tartan.core.passes import Passes, Purpose
 from tartan.core.task import Batch
 from tartan.core.weighting.gramian import Gramian
-from tartan.methods import strategy
 from tartan.methods.replicas import ReplicatedBody
 from tartan.methods.strategy import ReplicaStrategy
 from tests.core.test_step_properties import problem
@@ -37,19 +36,6 @@ def test_a_batch_without_units_reaches_nothing_whenever_it_comes(kind):
         assert bool(found.loss != 0) is reaches
         assert {value is not None for value in (*found.values, *found.of_head)} == {reaches}
         assert len(found.of_head) == len(list(tasks[0].head.parameters()))
-
-
-@pytest.mark.parametrize(
-    ("interactive", "options", "method"),
-    [
-        (False, {}, "popen"),
-        (True, {}, "fork"),
-        (True, {"start_method": "spawn"}, "spawn"),
-    ],
-)
-def test_processes_are_forked_in_a_notebook(monkeypatch, interactive, options, method):
-    monkeypatch.setattr(strategy, "_IS_INTERACTIVE", interactive)
-    assert ReplicaStrategy(**options)._start_method == method
 
 
 def test_bytes_that_a_module_keeps_on_the_cpu_are_not_sent(monkeypatch):

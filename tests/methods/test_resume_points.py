@@ -17,7 +17,7 @@ from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
 pytestmark = pytest.mark.slow
-LENGTHS = [{"max_epochs": 2}, {"max_steps": 2 * EPOCH}]
+LENGTH = {"max_epochs": 2}
 
 
 class InterruptedAt(pl.Callback):
@@ -40,22 +40,19 @@ def made(data_dir, cache_dir):
     return make
 
 
-@pytest.mark.parametrize("length", LENGTHS, ids=str)
-def test_ctrl_c_ends_a_training_of_steps_or_epochs_which_goes_on_with_equal_bits(
-    made, tmp_path, length
-):
+def test_ctrl_c_ends_a_training_which_goes_on_with_equal_bits(made, tmp_path):
     module, data = made()
-    undisturbed = fitted(module, data, tmp_path / "undisturbed", **length)
+    undisturbed = fitted(module, data, tmp_path / "undisturbed", **LENGTH)
     first, data = made()
     callbacks = [InterruptedAt(EPOCH + 1), ResumePoints(tmp_path / "points", 60, EPOCH)]
-    durable = {"plugins": [DurableCheckpointIO()], **length}
+    durable = {"plugins": [DurableCheckpointIO()], **LENGTH}
     with pytest.raises(Interrupted) as ended:
         fitted(first, data, tmp_path / "first", callbacks=callbacks, **durable)
     assert ended.value.code == 128 + signal.SIGINT
     assert [int(point.stem) for point in points(tmp_path / "points")] == [EPOCH + 2]
     again, data = made()
     point = newest_point(tmp_path / "points")
-    seen = fitted(again, data, tmp_path / "again", ckpt_path=point, **length)
+    seen = fitted(again, data, tmp_path / "again", ckpt_path=point, **LENGTH)
     assert seen.steps == undisturbed.steps[EPOCH + 2 :]
     assert same(state_of(module), state_of(again))
 
@@ -76,11 +73,10 @@ def test_the_best_weights_are_those_that_lightning_tests(made, tmp_path):
     assert tested["dev/macro_f1"] == pytest.approx(scores["macro_f1"], abs=1e-6)
 
 
-@pytest.mark.parametrize("length", LENGTHS, ids=str)
-def test_points_are_written_in_time_but_not_after_the_last_step(made, tmp_path, length):
+def test_points_are_written_in_time_but_not_after_the_last_step(made, tmp_path):
     module, data = made()
     callbacks = [ResumePoints(tmp_path / "p", 0, EPOCH)]
-    fitted(module, data, tmp_path, callbacks=callbacks, plugins=[DurableCheckpointIO()], **length)
+    fitted(module, data, tmp_path, callbacks=callbacks, plugins=[DurableCheckpointIO()], **LENGTH)
     written = [int(point.stem) for point in points(tmp_path / "p")]
     assert written == [2 * EPOCH - 2, 2 * EPOCH - 1]
 

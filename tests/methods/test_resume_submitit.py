@@ -85,12 +85,3 @@ def test_sigterm_alone_writes_a_point_and_the_run_goes_on(
     with pytest.raises(Requeued):
         run(data_dir, cache_dir, tmp_path)
     assert steps_of(tmp_path) == [2, 4]
-
-
-def test_in_a_stages_last_step_the_stage_is_finished_first(
-    submitit, signals, data_dir, cache_dir, tmp_path
-):
-    signals |= {6: (signal.SIGUSR2,)}
-    with pytest.raises(Requeued):
-        run(data_dir, cache_dir, tmp_path)
-    assert (tmp_path / "checkpoints" / "finetune" / "outcome.json").is_file()

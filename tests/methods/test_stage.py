@@ -8,59 +8,32 @@ from tartan.errors import UserError
 from tartan.methods.stage import Stage
 
 
-def stage(**values) -> Stage:
-    return Stage(module="m", **values)
-
-
 @pytest.mark.parametrize(
-    ("bounds", "steps"),
+    ("bounds", "batch_size", "examples", "steps"),
     [
-        ({"max_steps": 5}, 5),
-        ({"max_epochs": 2}, 13),  # 2 x 50 examples in batches of 8, the last not full
-        ({"max_epochs": 2, "max_steps": 20}, 13),
-        ({"max_epochs": 2, "max_steps": 5}, 5),
-        ({"max_epochs": 0.5}, 4),
-        ({"max_epochs": 0.001}, 1),
+        ({"max_steps": 5}, 8, 50, 5),
+        ({"max_epochs": 2}, 8, 50, 13),  # the last batch is not full
+        ({"max_epochs": 2, "max_steps": 20}, 8, 50, 13),
+        ({"max_epochs": 2, "max_steps": 5}, 8, 50, 5),
+        ({"max_epochs": 0.001}, 8, 50, 1),
+        ({"max_epochs": 2.2}, 1, 50, 110),  # as it is written: 2.2 * 50 is above 110
+        ({"max_epochs": 0.07}, 1, 100, 7),
     ],
 )
-def test_the_smaller_of_the_two_bounds_holds(bounds, steps):
-    assert stage(batch_size=8, **bounds).steps(50) == steps
+def test_the_smaller_of_the_two_bounds_holds(bounds, batch_size, examples, steps):
+    stage = Stage(module="m", batch_size=batch_size, **bounds)
+    assert stage.length(examples, [10_000]) == (steps, min(steps, -(-examples // batch_size)))
+    assert stage.length(None, [examples])[0] == steps
 
 
-@pytest.mark.parametrize(
-    ("epochs", "examples", "batch_size", "steps"),
-    [(2.2, 50, 1, 110), (1.1, 100, 10, 11), (0.07, 100, 1, 7), (1e-05, 200_000, 2, 1)],
-)
-def test_epochs_count_as_they_are_written(epochs, examples, batch_size, steps):
-    assert stage(max_epochs=epochs, batch_size=batch_size).steps(examples) == steps
-
-
-def test_evaluations_are_an_epoch_apart_by_default():
-    assert stage(batch_size=8, max_steps=5).evaluation_interval(50) == 7
-    assert stage(batch_size=64, max_steps=5).evaluation_interval(50) == 1
-
-
-def test_a_stage_needs_a_bound():
-    with pytest.raises(UserError, match="max_steps or max_epochs"):
-        stage()
-
-
-@pytest.mark.parametrize(
-    ("epochs_of", "end_task", "others", "examples"),
-    [
-        ("end_task", 100, [1000, 100], 100),
-        ("largest", 100, [1000, 100], 1000),
-        ("largest", 100, [50], 100),
-        ("end_task", None, [1000, 100], 1000),
-        ("largest", 100, [], 100),
-    ],
-)
-def test_an_epoch_is_over_the_end_task_or_the_largest(epochs_of, end_task, others, examples):
-    stage = Stage(module="m", max_epochs=150, epochs_of=epochs_of)
-    assert stage.epoch_examples(end_task, others) == examples
-
-
-def test_joint_training_on_acl_arc_takes_as_many_steps_as_its_authors():
+@pytest.mark.parametrize(("auxiliaries", "steps"), [([1688, 16880], 19_782), ([1688], 1_979)])
+def test_joint_training_on_acl_arc_takes_as_many_steps_as_its_authors(auxiliaries, steps):
     stage = Stage(module="m", batch_size=128, max_epochs=150, epochs_of="largest")
-    assert stage.steps(stage.epoch_examples(1688, [1688, 16880])) == 19_782
-    assert stage.steps(stage.epoch_examples(1688, [1688])) == 1_979
+    assert stage.length(1688, auxiliaries)[0] == steps
+
+
+def test_a_stage_needs_a_bound_and_tasks_that_share_a_batch_fit_into_it():
+    with pytest.raises(UserError, match="max_steps or max_epochs"):
+        Stage(module="m")
+    with pytest.raises(UserError, match="cannot share a batch of 8"):
+        Stage(module="m", max_steps=1, batch_size=8, sampled=9)

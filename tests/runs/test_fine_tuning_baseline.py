@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tartan.errors import UserError
-from tartan.methods.outcome import OUTCOME
+from tartan.methods.fit import OUTCOME
 from tartan.methods.stage import Stage
 from tartan.runs.baselines import at_equal_cost, requested_baseline
 from tartan.runs.run import run_experiment

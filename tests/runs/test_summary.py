@@ -50,7 +50,6 @@ RESULT = SMALL | {
                 "seconds": 12.3,
                 "tokens_per_second": 9876.5,
                 "peak_memory_bytes": 3 * 2**29,
-                "floor_share": 0.955,
             },
         }
     ],

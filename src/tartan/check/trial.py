@@ -17,8 +17,7 @@ from omegaconf import DictConfig
 
 from tartan.data.prepared import Prepared
 from tartan.encoders.base import frozen
-from tartan.methods.measuring import now, peak_of_device
-from tartan.methods.memory import memory_advice
+from tartan.methods.measuring import memory_advice, now, peak_of_device
 from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage
 from tartan.runs.run import StageChain

@@ -33,11 +33,9 @@ class SharedBody:
         module: the body itself.
         product_dtype: the type in which inner products are accumulated.
         overlaps: whether sums over processes run during the next task's pass.
-        summed_bytes: size of what was summed or gathered so far [bytes].
     """
 
     overlaps: bool = False
-    summed_bytes: int = 0
 
     def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
         self.module, self.product_dtype = module, product_dtype

@@ -17,10 +17,9 @@ from tartan.evaluation.monitor import Monitor
 class BestWeights(Checkpoint):
     """Writes `best-STEP.ckpt` after each evaluation on dev that is the best so far.
 
-    A resumed stage takes the evaluations from its checkpoint, and goes on with the files that
-    belong to them: the file of an earlier best stays until a resume point knows of a better one,
-    and files of steps after the resume point are removed when a stage resumes. On a machine that
-    does not repeat roundings, they belong to another run.
+    The file of an earlier best stays until a resume point knows of a better one. Files of steps
+    after the resume point are removed when a stage resumes: on a machine that does not repeat
+    roundings, they belong to another run.
 
     Args:
         folder: the stage's checkpoint folder.
@@ -37,7 +36,7 @@ class BestWeights(Checkpoint):
 
     @property
     def best_model_path(self) -> str:
-        """Return the best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
+        """The best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
         return str(self._best_file() or "")
 
     def best(self) -> tuple[int, dict[str, float]]:
@@ -51,22 +50,18 @@ class BestWeights(Checkpoint):
         return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
 
     def series(self) -> list[tuple[int, float]]:
-        """Return the monitored metric by step."""
         return [(step, values[self._monitor.name]) for step, values in self.evaluations]
 
     def file(self, step: int) -> Path:
-        """Return the file with the weights of the evaluation after `step`."""
         return self._folder / f"best-{step:08d}.ckpt"
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Remove files of steps after the one from which the stage resumes."""
         for path in self._files() if trainer.is_global_zero else ():
             if path > self.file(trainer.global_step):
                 path.unlink()
         self._at_last_point = self._best_file()
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Keep what was just logged under `dev/`, and the weights if they are the best so far."""
         if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
             return
         values = {
@@ -87,11 +82,9 @@ class BestWeights(Checkpoint):
         self._at_last_point = self._best_file()
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the state for Lightning's checkpoints."""
         return {"evaluations": [[step, values] for step, values in self.evaluations]}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the state of a checkpoint."""
         self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
 
     def _best_file(self) -> Path | None:
@@ -106,12 +99,8 @@ def keep_best(trainer: pl.Trainer, monitor: str, mode: str) -> None:
     checkpoints = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
     if len(checkpoints) != 1 or type(checkpoints[0]) is not ModelCheckpoint:
         return
-    callback, usual = checkpoints[0], ModelCheckpoint()
-    options = (
-        "monitor", "mode", "save_top_k", "save_on_exception", "save_weights_only",
-        "_every_n_train_steps", "_every_n_epochs", "_train_time_interval",
-        "_save_on_train_epoch_end",
-    )  # fmt: skip
-    if all(getattr(callback, option) == getattr(usual, option) for option in options):
+    (callback,) = checkpoints
+    after_evaluations = not (callback._every_n_train_steps or callback._save_on_train_epoch_end)
+    if callback.monitor is None and callback.save_top_k == 1 and after_evaluations:
         callback.monitor, callback.mode = monitor, mode
         callback.kth_value = torch.tensor(-torch.inf if mode == "max" else torch.inf)

@@ -29,13 +29,11 @@ class DurableCheckpointIO(TorchCheckpointIO):
     def save_checkpoint(
         self, checkpoint: dict[str, Any], path: str | Path, storage_options: Any = None
     ) -> None:
-        """Write `path`."""
         write_durably(Path(path), lambda scratch: torch.save(checkpoint, scratch))
 
     def load_checkpoint(
         self, path: Any, map_location: Any = "cpu", weights_only: bool | None = None
     ) -> dict[str, Any]:
-        """Load plain values and tensors only, whatever `weights_only` says."""
         return load_checkpoint(Path(path), map_location)
 
 
@@ -54,10 +52,7 @@ def load_checkpoint(path: Path, map_location: Any = "cpu") -> dict[str, Any]:
 
 
 def is_whole(path: Path) -> bool:
-    """Return whether a file has the checksums that `torch.save` wrote into it (zip's CRCs).
-
-    `torch.load` does not compare them.
-    """
+    """Return whether a file agrees with its checksums (zip's), which `torch.load` ignores."""
     try:
         with zipfile.ZipFile(path) as file:
             return file.testzip() is None
@@ -65,8 +60,10 @@ def is_whole(path: Path) -> bool:
         return False
 
 
-def data_settings(data: TaskData) -> dict[str, Any]:
+def data_settings(data: TaskData | None) -> dict[str, Any]:
     """Return what of the data changes a training, for its checkpoints."""
+    if data is None:
+        return {}
     return {
         "TartanData.seed": data.seed,
         "TartanData.batch_size": data.sizes.batch_size,
@@ -76,28 +73,20 @@ def data_settings(data: TaskData) -> dict[str, Any]:
 
 
 def check_same_training(
-    checkpoint: Mapping[str, Any], arguments: Mapping[str, Any], data: Mapping[str, Any]
+    checkpoint: Mapping[str, Any], arguments: Mapping[str, Any], data: TaskData | None
 ) -> None:
-    """Check that a training goes on from a checkpoint with the settings and data it began with.
-
-    Args:
-        checkpoint: the checkpoint.
-        arguments: the module's arguments now.
-        data: the `data_settings` now; empty for loaders.
-    """
-    stored = checkpoint["hyper_parameters"]
-    differing = [n for n in _OF_THE_TRAINING if _text(stored[n]) != _text(arguments[n])]
-    before = checkpoint["progress"]["data"]
-    differing += [n for n in {**before, **data} if data and before.get(n) != data.get(n)]
-    if differing:
-        values = {n: ({**stored, **before}.get(n), {**arguments, **data}.get(n)) for n in differing}
-        changes = [f"{n} was {old!s:.200}, is {new!s:.200}" for n, (old, new) in values.items()]
+    """Check that a training goes on from a checkpoint with the settings and data it began with."""
+    before, stored = checkpoint["progress"]["data"], checkpoint["hyper_parameters"]
+    before = {**before, **{name: stored[name] for name in _OF_THE_TRAINING}}
+    now = {**data_settings(data), **{name: arguments[name] for name in _OF_THE_TRAINING}}
+    changes = [
+        f"{name} was {before.get(name)!s:.200}, is {now.get(name)!s:.200}"
+        for name in {**before, **now}
+        # as text that does not tell tuples from lists, but the order of tasks
+        if json.dumps(before.get(name), default=str) != json.dumps(now.get(name), default=str)
+    ]
+    if changes:
         raise UserError(
             f"the checkpoint's training had other settings or data: {'; '.join(changes)}; give the "
             "same, or start anew without ckpt_path (with ResumePoints, in another folder)"
         )
-
-
-def _text(value: Any) -> str:
-    """Return a value as text that does not tell tuples from lists, but the order of tasks."""
-    return json.dumps(value, default=str)

@@ -1,6 +1,6 @@
 """Checks of what would otherwise be trained or evaluated wrongly in silence.
 
-Whatever Lightning, torch or torchmetrics report themselves is left to them.
+Each raises a `UserError`. Whatever Lightning, torch or torchmetrics report is left to them.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, StochasticWeightAveraging
 from lightning.pytorch.strategies import SingleDeviceStrategy
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor, nn
-from transformers import PreTrainedTokenizerBase
 
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.data.prepared import TEXT, Prepared
+from tartan.data.task_data import TaskData
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
@@ -26,6 +25,7 @@ from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 
 if TYPE_CHECKING:
     from tartan.methods.module import TaskMixing
+    from tartan.methods.training_step import TrainingStep
 
 PRECISIONS = ("bf16-mixed", "32-true", "64-true")
 """Lightning's precisions that work here: `16-mixed` needs a scaler of gradients, and with weights
@@ -38,7 +38,7 @@ _PROBE = "Ein Bär sagt: The 3rd one's (un)likely 🐻"
 
 
 def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
-    """Raise a `UserError` where a Trainer's options would train something else than asked for."""
+    """Check that a Trainer's options train what they ask for."""
     is_training = trainer.state.fn == TrainerFn.FITTING
     if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
         raise UserError(
@@ -54,13 +54,12 @@ def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
             "give the Trainer max_steps or max_epochs, if only as an upper bound: the learning "
             "rate rises and falls over the whole training"
         )
-    modes = _modes(module)
+    modes = {"dev/loss": "min"}
+    if module.metrics is not None:
+        modes |= {f"dev/{name}": mode for name, mode in module.metrics.modes.items()}
     for callback in trainer.callbacks if is_training else ():
-        if isinstance(callback, ModelCheckpoint) and callback._train_time_interval is not None:
-            raise UserError(
-                "ModelCheckpoint(train_time_interval=...): with manual optimisation Lightning "
-                "writes none; use every_n_train_steps, or ResumePoints"
-            )
+        if isinstance(callback, StochasticWeightAveraging):
+            raise UserError("StochasticWeightAveraging follows epochs; use EMAWeightAveraging")
         if isinstance(callback, EarlyStopping | ModelCheckpoint):
             mode = modes.get(callback.monitor or "", callback.mode)
             if callback.mode != mode:
@@ -69,24 +68,13 @@ def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
                 )
 
 
-def _modes(module: TaskMixing) -> dict[str, str]:
-    """Return the direction, `min` or `max`, of the metrics whose direction is known."""
-    modes = {"dev/loss": "min"} | {f"loss/{task.name}": "min" for task in module.tasks}
-    for name, mode in ({} if module.metrics is None else module.metrics.modes).items():
-        modes |= {f"dev/{name}": mode, f"dev/{name}_unseen": mode}
-    if module.monitor is not None:
-        name, mode = module.monitor.name, module.monitor.mode
-        modes |= {f"dev/{name}": mode, f"dev_{name}": mode}
-    return modes
-
-
 def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[str]) -> None:
-    """Raise a `UserError` unless tasks are those that a class trains, the end task first."""
-    expected = (kind.trains_end_task, kind.trains_auxiliaries)
-    if names[:1] != [END_TASK] and END_TASK in names:
-        raise UserError(f"the end task has to come first, not as in {', '.join(names)}")
-    if expected != (END_TASK in names, names != [END_TASK]) or not names:
-        raise UserError(f"{kind.__name__} does not train {', '.join(names) or 'no task'}")
+    """Check that tasks are those that a class trains, the end task first."""
+    trains = (kind.trains_end_task, kind.trains_auxiliaries)
+    if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
+        raise UserError(
+            f"{kind.__name__} does not train {', '.join(names) or 'no task'}, in this order"
+        )
     if END_TASK in names and len(labels) < 2:
         raise UserError(f"the end task needs at least two labels, got {list(labels)}")
 
@@ -94,7 +82,7 @@ def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[s
 def check_arguments(
     kind: type[TaskMixing], *, lr: float | None, optimisation: object, **others: object
 ) -> None:
-    """Raise a `UserError` where `for_data` gets no or two rates, or an argument without effect."""
+    """Check that `for_data` gets learning rates once, and no argument without effect."""
     if (lr is None) == (optimisation is None):
         raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
     has_effect = {
@@ -109,18 +97,32 @@ def check_arguments(
             raise UserError(f"{kind.__name__}.for_data: {name} has no effect here; omit it")
 
 
-def check_head_names(heads: Mapping[str, nn.Module], prepared: Prepared) -> None:
-    """Raise a `UserError` unless heads to continue with are those of tasks that the data have.
-
-    Of an earlier module's `heads` some may belong to other tasks.
-    """
-    known = {END_TASK, TEXT, *prepared.auxiliaries}
-    if not isinstance(heads, nn.ModuleDict) and not set(heads) <= known:
-        raise UserError(f"heads are given for {', '.join(heads)}; the tasks are {sorted(known)}")
+def check_parts(module: TaskMixing, heads: Mapping[str, nn.Module]) -> None:
+    """Check that a module can train its parts, of which it continues with `heads`."""
+    weighting, auxiliaries = module.weighting, [t for t in module.tasks if t.name != END_TASK]
+    check_weighting(weighting)
+    check_sampling(weighting, len(auxiliaries), module.sampled)
+    if weighting.needs.meta_gradient and not module.has_meta_head:
+        kind = type(weighting).__name__
+        raise UserError(f"weighting {kind} needs a meta-gradient; use MetaTartan")
+    labels = getattr(heads, "labels", ()) if END_TASK in heads else ()
+    if labels and module.labels and labels != module.labels:
+        raise UserError(
+            f"heads are those of labels {list(labels)}, the end task's: {list(module.labels)}"
+        )
+    owners = {id(parameter): "the body" for parameter in module.body.parameters()}
+    for name, head in module.heads.items():
+        for parameter in head.parameters():
+            owner = owners.setdefault(id(parameter), name)
+            if owner != name:  # one of the two gradients would be lost
+                raise UserError(
+                    f"the head of task {name} holds a parameter of {owner}: let losses() read the "
+                    "body's from its argument `body`, and tasks share a whole head by shared_head"
+                )
 
 
 def check_weighting(weighting: Weighting) -> None:
-    """Raise a `UserError` unless a weighting has no parameter, which no optimiser would train."""
+    """Check that a weighting has no parameter, which no optimiser would train."""
     for name, _ in weighting.named_parameters():
         raise UserError(
             f"weighting {type(weighting).__name__} has a parameter {name!r}, which no optimiser "
@@ -128,89 +130,69 @@ def check_weighting(weighting: Weighting) -> None:
         )
 
 
-def check_sampling(
-    weighting: Weighting, auxiliaries: int, sampled: int | None, option: str = "sampled"
-) -> None:
-    """Raise a `UserError` unless a weighting allows steps to sample tasks.
-
-    Args:
-        weighting: the weighting of the tasks.
-        auxiliaries: number of auxiliary tasks.
-        sampled: number of them that a step samples; None for all.
-        option: the name of `sampled` in messages.
-    """
+def check_sampling(weighting: Weighting, auxiliaries: int, sampled: int | None) -> None:
+    """Check that a weighting allows steps that sample `sampled` auxiliary tasks, None all."""
     kind, needs = type(weighting).__name__, weighting.needs
     if sampled is None:
         if needs.one_batch:
-            raise UserError(f"weighting {kind} needs steps that sample auxiliary tasks: {option}=N")
+            raise UserError(f"weighting {kind} needs steps that sample auxiliary tasks: sampled=N")
         return
     if sampled > auxiliaries:
-        raise UserError(f"{option}={sampled} of {auxiliaries} auxiliary tasks cannot be sampled")
+        raise UserError(f"sampled={sampled} of {auxiliaries} auxiliary tasks cannot be sampled")
     buffers = {name for name, _ in weighting.named_buffers()}
     names_none = weighting.per_task is None and bool(buffers)
     if needs.every_task or names_none or not buffers >= set(weighting.per_task or ()):
         raise UserError(
-            f"weighting {kind} may follow every task from step to step, of which "
-            f"{option}={sampled} takes others in each; its class names the buffers that have an "
-            "entry for each task in per_task"
+            f"weighting {kind} may follow every task from step to step, of which sampled={sampled} "
+            "takes others in each; its class names the buffers that have an entry for each task in "
+            "per_task"
         )
 
 
-def check_heads(heads: Mapping[str, nn.Module], labels: Sequence[str]) -> None:
-    """Raise a `UserError` unless a head to continue with has been trained on the same labels."""
-    trained = getattr(heads, "labels", ()) if END_TASK in heads else ()
-    if trained and labels and trained != tuple(labels):
-        raise UserError(
-            f"heads are those of labels {list(trained)}, the end task's: {list(labels)}"
-        )
-
-
-def check_own_parameters(body: nn.Module, heads: nn.ModuleDict) -> None:
-    """Raise a `UserError` where heads or body share a parameter: one gradient is lost."""
-    owners = {id(parameter): "the body" for parameter in body.parameters()}
-    for name, head in heads.items():
-        for parameter in head.parameters():
-            owner = owners.setdefault(id(parameter), name)
-            if owner != name:
-                raise UserError(
-                    f"the head of task {name} holds a parameter of {owner}: let losses() read the "
-                    "body's from its argument `body`, and tasks share a whole head by shared_head"
-                )
-
-
-def check_optimised(module: TaskMixing, optimiser: torch.optim.Optimizer) -> None:
-    """Raise a `UserError` unless the optimiser has every parameter that is trained."""
+def check_optimised(module: TrainingStep, optimiser: torch.optim.Optimizer) -> None:
+    """Check that the optimiser has every parameter that is trained."""
     known = {id(p) for group in optimiser.param_groups for p in group["params"]}
     # of a sharded body the shards, which it holds in place of gathered parameters from here on
-    trained = [
-        *module.shared.parameters,
-        *(p for p in module.heads.parameters() if p.requires_grad),
-    ]
-    lacking = next((p for p in trained if id(p) not in known), None)
-    if lacking is not None:
-        name = next(name for name, p in module.named_parameters() if p is lacking)
+    heads = [p for p in module.heads.parameters() if p.requires_grad]
+    lacking = {id(p) for p in (*module.shared.parameters, *heads)} - known
+    for name, parameter in module.named_parameters() if lacking else ():
+        if id(parameter) in lacking:
+            raise UserError(
+                f"{name} is to be trained, but is not in the optimiser; freeze it before the "
+                "training, or let new_optimiser() take it"
+            )
+
+
+def check_processes(module: TrainingStep, trainer: pl.Trainer) -> None:
+    """Check that all processes were started, and that the weighting can learn from the body."""
+    if trainer.world_size != trainer.num_devices * trainer.num_nodes:
         raise UserError(
-            f"{name} is to be trained, but is not in the optimiser; freeze it before the training, "
-            "or let new_optimiser() take it"
+            f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
+            f"and num_nodes={trainer.num_nodes} need more or fewer: in a SLURM job, srun "
+            "starts one for each device"
+        )
+    needs = module.weighting.needs
+    if (needs.meta_gradient or needs.second_batches) and not module.shared.parameters:
+        raise UserError(
+            "no parameter of the body is trained, of whose gradients this weighting would learn"
         )
 
 
-def check_data(module: TaskMixing, prepared: Prepared, *, trains: bool) -> Tensor | None:
-    """Return the module's index of each of the data's labels, int64 `(labels,)`, if it takes them.
+def check_data(module: TaskMixing, data: TaskData, *, trains: bool) -> Tensor | None:
+    """Check that data are the module's, or have some of its labels where it is not trained.
 
-    Args:
-        module: the module.
-        prepared: the data.
-        trains: whether the module is to be trained; else it is to be evaluated.
-
-    None stands for the same labels, or none. Evaluations may have some of the module's labels, in
-    any order.
+    Returns:
+        The module's index of each of the data's labels, int64 `(labels,)`; None for the same.
     """
+    prepared = data.prepared
     if not _reads_alike(module.encoder, prepared.encoder):
         raise UserError(
             f"the data were read for encoder {prepared.encoder.name}, not the module's; use "
             "TartanData(..., encoder=module.encoder)"
         )
+    if trains and (module.sampled or 0) > data.sizes.batch_size:
+        size = data.sizes.batch_size
+        raise UserError(f"sampled={module.sampled} tasks cannot share a batch of {size}")
     if module.end_task is None:
         return None
     length, labels = prepared.end_task.max_length, list(prepared.end_task.labels)
@@ -226,11 +208,8 @@ def check_data(module: TaskMixing, prepared: Prepared, *, trains: bool) -> Tenso
 def _reads_alike(one: Encoder, other: Encoder) -> bool:
     if not (isinstance(one, TextEncoder) and isinstance(other, TextEncoder)):
         return isinstance(one, TextEncoder) == isinstance(other, TextEncoder)
-    return one is other or _same_tokens(one.tokenizer, other.tokenizer)
-
-
-def _same_tokens(one: PreTrainedTokenizerBase, other: PreTrainedTokenizerBase) -> bool:
-    return one is other or (
-        one.get_vocab() == other.get_vocab()
-        and one(_PROBE)["input_ids"] == other(_PROBE)["input_ids"]
+    this, that = one.tokenizer, other.tokenizer
+    return this is that or (
+        this.get_vocab() == that.get_vocab()
+        and this(_PROBE)["input_ids"] == that(_PROBE)["input_ids"]
     )

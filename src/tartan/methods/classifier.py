@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import logging
-import math
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -15,17 +14,18 @@ import torch
 from torch import Tensor, nn
 from torchmetrics import MeanMetric
 
+from tartan.core.meta_head import MetaHead
 from tartan.core.task import Inputs, Task
-from tartan.core.task_names import END_TASK
+from tartan.core.weighting.base import Weighting
 from tartan.data.columns import write_trained_columns
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
 from tartan.data.tokenise import Text, inputs_of
 from tartan.encoders.base import Encoder
-from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
+from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.monitor import Monitor
-from tartan.methods.parts import Parts
+from tartan.methods.parts import TaskHeads
 from tartan.methods.shards import whole_copy
 from tartan.methods.strategy import Agreement
 
@@ -34,43 +34,30 @@ T = TypeVar("T")
 
 
 class EndTaskClassifier(pl.LightningModule):
-    """Evaluates and predicts the end task; subclasses train its body and head.
-
-    Args:
-        encoder: the encoder.
-        parts: tasks with their heads, weighting and metrics.
-        labels: the end task's label names in index order.
-        max_length: maximum length of its texts; None where inputs are not texts [tokens].
-        columns: the training table's columns, which `save_pretrained` writes; None for none.
+    """Evaluates and predicts the end task; subclasses make it, and train its body and head.
 
     Attributes:
-        end_task: the end task with its head; None where it is not trained.
+        tasks: the tasks with their heads, the end task first where it is trained.
+        heads: the heads by task; one that tasks share is stored once.
         agreement: exchanges values with the run's other processes.
         label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
             where these are the same.
     """
 
-    def __init__(
-        self,
-        encoder: Encoder,
-        parts: Parts,
-        labels: Sequence[str],
-        max_length: int | None,
-        columns: Mapping[str, str | None] | None,
-    ) -> None:
-        super().__init__()
-        self.encoder, self.body = encoder, encoder.body
-        self.tasks, self.heads, self.metrics = parts.tasks, parts.heads, parts.metrics
-        self.weighting, self.meta_head = parts.weighting, parts.meta_head
-        self.end_task = self.tasks[0] if self.tasks[0].name == END_TASK else None
-        self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
-        # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
-        self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
-        self.label_places: Tensor | None = None
-        self.agreement = Agreement()
-        if self.end_task is not None and isinstance(encoder, TextEncoder):
-            # the sizes in Lightning's model summary, and what it traces and exports
-            self.example_input_array = (inputs_of(["an example"], encoder, max_length),)
+    encoder: Encoder
+    body: nn.Module
+    tasks: list[Task]
+    heads: TaskHeads
+    end_task: Task | None
+    metrics: EndTaskMetrics | None
+    weighting: Weighting
+    meta_head: MetaHead | None
+    labels: tuple[str, ...]
+    max_length: int | None
+    columns: Mapping[str, str | None] | None
+    evaluation_loss: MeanMetric
+    agreement: Agreement
+    label_places: Tensor | None = None
 
     @property
     def monitor(self) -> Monitor | None:
@@ -80,9 +67,8 @@ class EndTaskClassifier(pl.LightningModule):
     def forward(self, texts: str | Sequence[Text] | Inputs) -> Tensor:
         """Return the end task's logits, `(n, classes)`.
 
-        Args:
-            texts: one or more texts, pairs of texts, `{"text": texts}` (and `text_pair`), or what
-                a tokenizer (or, of images, the data) has made of them.
+        `texts` are one or more texts, pairs of texts, `{"text": texts}` (and `text_pair`), or what
+        a tokenizer (or, of images, the data) has made of them.
         """
         task, _ = self._evaluated()
         if isinstance(texts, str | pd.DataFrame) or (
@@ -99,7 +85,7 @@ class EndTaskClassifier(pl.LightningModule):
         return logits.float()
 
     def validation_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of dev or test to the metrics (see `labelled_batch` for its forms)."""
+        """Add a batch (see `labelled_batch`) of dev or test to the metrics."""
         _, metrics = self._evaluated()
         if dataloader_idx > 0:
             raise UserError("an evaluation takes one loader at a time, not several")
@@ -112,31 +98,21 @@ class EndTaskClassifier(pl.LightningModule):
     test_step = validation_step
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
-        """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch.
-
-        Args:
-            batch: texts, rows of `text` (and `text_pair`), or what a tokenizer made of them.
-        """
+        """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch of texts."""
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
 
     def on_predict_start(self) -> None:
-        """Refuse what is no loader: a table's items, say, are the names of its columns.
-
-        Raises:
-            UserError: a table, mapping or text is in the place of a loader.
-        """
-        loaders = self.trainer.predict_dataloaders
-        for loader in loaders if isinstance(loaders, list | tuple) else [loaders]:
-            if isinstance(loader, str | Mapping | pd.DataFrame):
-                raise UserError(
-                    f"trainer.predict takes a DataLoader, not a {type(loader).__name__}; for a "
-                    "batch of texts use module(texts)"
-                )
+        """Refuse a table in the place of a loader: its items are the names of its columns."""
+        loader = self.trainer.predict_dataloaders
+        if isinstance(loader, str | Mapping | pd.DataFrame):
+            raise UserError(
+                f"trainer.predict takes a DataLoader, not a {type(loader).__name__}; for a "
+                "batch of texts use module(texts)"
+            )
 
     def on_validation_epoch_start(self) -> None:
-        """Start a new evaluation, on dev or test."""
         # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
         # which the evaluations of a later `Trainer.fit` could not add to.
         self.evaluation_loss.reset()
@@ -146,11 +122,9 @@ class EndTaskClassifier(pl.LightningModule):
     on_test_epoch_start = on_validation_epoch_start
 
     def on_validation_epoch_end(self) -> None:
-        """Log the metrics as `dev/...`."""
         self._log_metrics("dev")
 
     def on_test_epoch_end(self) -> None:
-        """Log the metrics as `test/...`."""
         self._log_metrics("test")
 
     def save_pretrained(self, folder: str | Path) -> None:
@@ -189,8 +163,7 @@ class EndTaskClassifier(pl.LightningModule):
         self._log_values(split, values, metrics.monitor)
 
     def _log_values(self, split: str, values: Mapping[str, Tensor], monitored: str) -> None:
-        """Log an evaluation's values, which are the same on all processes."""
-        # there is nothing to sum, which Lightning would ask for
+        # they are the same on all processes: there is nothing to sum, which Lightning would ask for
         equal: Any = {"sync_dist": True, "reduce_fx": "max"}
         self.log_dict({f"{split}/{name}": value for name, value in values.items()}, **equal)
         shown = f"{split}_{monitored}"

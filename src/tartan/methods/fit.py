@@ -2,34 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import shutil
 from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
-from lightning.pytorch.callbacks import (
-    Checkpoint,
-    EarlyStopping,
-    ProgressBar,
-    StochasticWeightAveraging,
-)
+import torch
+from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
-from tartan.files import write_durably
+from tartan.files import write_durably, write_text_durably
 from tartan.methods.best_weights import BestWeights
 from tartan.methods.checkpoint import DurableCheckpointIO, load_checkpoint
-from tartan.methods.cost import CostMeter
+from tartan.methods.cost import CostMeter, StageCost
 from tartan.methods.launch import is_main_process
-from tartan.methods.memory import memory_advice
+from tartan.methods.measuring import memory_advice
 from tartan.methods.module import TaskMixing
 from tartan.methods.non_finite import StopAtNonFinite
-from tartan.methods.outcome import StageOutcome, store_outcome, stored_outcome
 from tartan.methods.precision import resolve_precision
 from tartan.methods.progress_bar import StageProgressBar
 from tartan.methods.resume_points import ResumePoints, newest_point
@@ -47,6 +44,35 @@ FACTOR_LOG = "factors.csv"
 """Name of the log of factored weights in the run folder."""
 FLUSH_EVERY = 50
 """Number of steps between two writings of the step log."""
+OUTCOME = "outcome.json"
+"""File in the checkpoint folder of a finished stage."""
+
+
+@dataclass
+class StageOutcome:
+    """The outcome of a stage.
+
+    Attributes:
+        name: the stage's name.
+        steps: number of optimiser steps taken.
+        best_step: the step whose weights were kept.
+        skipped: number of updates that were skipped because a number was not finite.
+        cost: the cost of its training.
+        task_weights: the final weights by task; empty where one task was trained alone.
+        evaluations: `(step, dev metric)`, in order; empty without an evaluation.
+        dev: metrics of the kept weights on dev, by name; None without an evaluation.
+        module: the module with the kept weights.
+    """
+
+    name: str
+    steps: int
+    best_step: int
+    skipped: int
+    cost: StageCost
+    task_weights: dict[str, float]
+    evaluations: list[tuple[int, float]]
+    dev: dict[str, float] | None
+    module: TaskMixing
 
 
 def fit_stage(
@@ -63,13 +89,11 @@ def fit_stage(
 
     These are those of the best evaluation on dev, or the last ones in a stage without an
     evaluation. A stage that is finished already is not trained again; an interrupted one is
-    resumed.
-
-    `observers` are further callbacks, which come after all others except those that write
+    resumed. `observers` are further callbacks, which come after all others except those that write
     checkpoints.
     """
     checkpoints = folder / "checkpoints" / name
-    finished = stored_outcome(module, checkpoints)
+    finished = _stored_outcome(module, checkpoints)
     if finished is not None:
         return finished
     steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
@@ -79,20 +103,24 @@ def fit_stage(
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s continues after step %s of %s", name, step, steps)
-    meter, best = CostMeter(), None
-    taken: tuple[Any, ...] = ()
-    if module.monitor is not None:
-        best = BestWeights(checkpoints, module.monitor)
-        taken = (interval, best.point_taken)
-    points = ResumePoints(checkpoints / "resume", float(config.checkpoint_minutes), *taken)
-    kept = [points] if best is None else [best, points]
-    users = _stage_callbacks(user_callbacks(config), module, stage, name)
+    best = None if module.monitor is None else BestWeights(checkpoints, module.monitor)
+    points = ResumePoints(
+        checkpoints / "resume",
+        float(config.checkpoint_minutes),
+        *(() if best is None else (interval, best.point_taken)),
+    )
+    meter = CostMeter()
+    writing = [points] if best is None else [best, points]
+    # Lightning writes a checkpoint when SLURM requeues a job, and would prefer it to later points
+    slurm = checkpoints / "slurm"
+    if is_main_process():
+        shutil.rmtree(slurm, ignore_errors=True)
     trainer = build_trainer(
         config,
-        [*_logs(config, folder, name), *users, meter, *observers, *kept],
+        [*_callbacks(config, module, stage, name, folder), meter, *observers, *writing],
         max_steps=steps,
         val_check_interval=interval,
-        default_root_dir=_emptied(checkpoints / "slurm"),
+        default_root_dir=str(slurm),
         limit_val_batches=1.0 if best else 0,
     )
     module.logged_options = logged_options(config)
@@ -102,27 +130,22 @@ def fit_stage(
         except MisconfigurationException as error:  # some options it checks only here
             reason = first_line(error)
             raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
-    outcome = _outcome(trainer, module, name, meter, best)
-    _keep_weights(trainer, outcome, best, checkpoints)
+    outcome = _kept(trainer, module, name, meter, best, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
 
 
-def _logs(config: DictConfig, folder: Path, name: str) -> list[pl.Callback]:
-    """Return the callbacks that follow every step of a stage."""
-    return [
-        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
-        FactorLog(folder / FACTOR_LOG, name),
-        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
-    ]
-
-
-def _outcome(
-    trainer: pl.Trainer, module: TaskMixing, name: str, meter: CostMeter, best: BestWeights | None
+def _kept(
+    trainer: pl.Trainer,
+    module: TaskMixing,
+    name: str,
+    meter: CostMeter,
+    best: BestWeights | None,
+    folder: Path,
 ) -> StageOutcome:
-    """Return what a stage's training came to, before the best weights are loaded."""
+    """Load the weights to keep into the module; store them in `folder` with the outcome."""
     best_step, dev = (trainer.global_step, None) if best is None else best.best()
-    return StageOutcome(
+    outcome = StageOutcome(
         name=name,
         steps=trainer.global_step,
         best_step=best_step,
@@ -134,49 +157,73 @@ def _outcome(
         dev=dev,
         module=module,
     )
-
-
-def _keep_weights(
-    trainer: pl.Trainer, outcome: StageOutcome, best: BestWeights | None, checkpoints: Path
-) -> None:
-    """Load the weights to keep into the module, and store them with the outcome."""
     if best is None:
-        trainer.save_checkpoint(checkpoints / "last.ckpt", weights_only=True)
+        trainer.save_checkpoint(folder / "last.ckpt", weights_only=True)
     else:
-        kept = best.file(outcome.best_step)
-        load_whole_state(outcome.module, load_checkpoint(kept)["state_dict"])
+        kept = best.file(best_step)
+        load_whole_state(module, load_checkpoint(kept)["state_dict"])
         if trainer.is_global_zero:
-            write_durably(checkpoints / "best.ckpt", lambda path: shutil.copyfile(kept, path))
+            write_durably(folder / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     trainer.strategy.barrier()  # files that others may still read are removed now
     if trainer.is_global_zero:
-        store_outcome(outcome, checkpoints)
+        entries = {**vars(outcome), "cost": asdict(outcome.cost)}
+        del entries["module"]
+        write_text_durably(folder / OUTCOME, json.dumps(entries, indent=1) + "\n")
+        for part in ("resume", "slurm"):
+            shutil.rmtree(folder / part, ignore_errors=True)
+        for path in folder.glob("best-*.ckpt"):  # best.ckpt is a copy of the best of them
+            path.unlink()
+    return outcome
 
 
-def _stage_callbacks(
-    callbacks: Sequence[pl.Callback], module: TaskMixing, stage: Stage, name: str
+def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
+    """Return a finished stage's outcome, its weights in `module`; None if not finished."""
+    path = folder / OUTCOME
+    if not path.is_file():
+        return None
+    try:
+        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
+        entries["cost"] = StageCost(**entries["cost"])
+        outcome = StageOutcome(**entries, module=module)
+        weights = folder / ("last.ckpt" if outcome.dev is None else "best.ckpt")
+        state = load_checkpoint(weights)["state_dict"]
+        if any(v.dtype == torch.float64 for n, v in state.items() if n.startswith("body.")):
+            module.double()  # as it was when the stage ended; the next stage starts from it
+        module.load_state_dict(state)
+    except (KeyError, TypeError, ValueError, RuntimeError, AttributeError) as error:
+        raise UserError(
+            f"{folder} holds no stage of this version ({type(error).__name__}); remove {folder}, "
+            "and the same command trains it again"
+        ) from error
+    return outcome
+
+
+def _callbacks(
+    config: DictConfig, module: TaskMixing, stage: Stage, name: str, folder: Path
 ) -> list[pl.Callback]:
-    """Return the user's callbacks for a stage, with early stopping by its patience.
+    """Return what logs every step, the user's callbacks, and early stopping by patience.
 
     Without evaluations, none of a score on dev; with an `EarlyStopping` of the user's, no other.
     """
-    taken: list[pl.Callback] = []
-    monitor = module.monitor
-    for callback in callbacks:
-        watched = getattr(callback, "monitor", None)
-        if monitor is None and str(watched).startswith("dev"):
-            log.warning(
-                "stage %s is not evaluated on dev: it is trained without %s(monitor=%r)",
-                name, type(callback).__name__, watched,
-            )  # fmt: skip
-        else:
-            taken.append(callback)
-    if monitor is None or stage.patience is None:
-        return taken
-    if any(isinstance(callback, EarlyStopping) for callback in taken):
-        log.info("stage %s ends by the callbacks' EarlyStopping, not by its patience", name)
-        return taken
-    stop = EarlyStopping(f"dev/{monitor.name}", patience=stage.patience, mode=monitor.mode)
-    return [stop, *taken]
+    callbacks: list[pl.Callback] = [
+        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
+        FactorLog(folder / FACTOR_LOG, name),
+        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
+    ]
+    monitor, stops = module.monitor, False
+    for key, node in config.callbacks.items():
+        callback = build(node, f"callbacks.{key}")
+        watched = str(getattr(callback, "monitor", None))
+        if monitor is None and watched.startswith("dev"):
+            log.warning("stage %s has no %s, and is trained without %s", name, watched, key)
+            continue
+        stops = stops or isinstance(callback, EarlyStopping)
+        callbacks.append(callback)
+    if monitor is not None and stage.patience is not None and not stops:
+        score = f"dev/{monitor.name}"
+        callbacks.append(EarlyStopping(score, patience=stage.patience, mode=monitor.mode))
+    return callbacks
 
 
 def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> SplitScores:
@@ -205,32 +252,12 @@ def logged_options(config: DictConfig) -> dict[str, Any]:
     return dict(options)
 
 
-def user_callbacks(config: DictConfig) -> list[pl.Callback]:
-    """Return new instances of the callbacks in the `callbacks` group."""
-    callbacks = [build(node, f"callbacks.{name}") for name, node in config.callbacks.items()]
-    if any(isinstance(callback, StochasticWeightAveraging) for callback in callbacks):
-        raise UserError(
-            "StochasticWeightAveraging averages the weights at which epochs begin, and a stage is "
-            "one epoch; use EMAWeightAveraging"
-        )
-    return callbacks
-
-
-def build_trainer(
-    config: DictConfig,
-    callbacks: list[pl.Callback],
-    **arguments: Any,
-) -> pl.Trainer:
+def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments: Any) -> pl.Trainer:
     """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved."""
     settings = config.trainer
     bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
     if settings.get("enable_progress_bar", True) and not bars:
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
-    arguments.setdefault("default_root_dir", str(config.run.folder))
-    if "logger" not in arguments:
-        arguments["logger"] = [
-            build(node, f"logger.{name}") for name, node in config.logger.items()
-        ]
     trainer: pl.Trainer = build(
         settings,
         "trainer",
@@ -244,17 +271,10 @@ def build_trainer(
         enable_model_summary=settings.get("enable_model_summary", False),
         enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
         check_val_every_n_epoch=None,
-        **arguments,
+        **{
+            "default_root_dir": str(config.run.folder),
+            "logger": [build(node, f"logger.{name}") for name, node in config.logger.items()],
+            **arguments,
+        },
     )
     return trainer
-
-
-def _emptied(folder: Path) -> str:
-    """Return an empty folder for the checkpoint that Lightning writes when SLURM requeues a job.
-
-    A resume point is written at the same moment; Lightning would prefer its own checkpoint even if
-    the resume point is newer by then.
-    """
-    if is_main_process():
-        shutil.rmtree(folder, ignore_errors=True)
-    return str(folder)

@@ -19,59 +19,46 @@ from tartan.kernels.packed_row import PackedRow
 
 BACKWARD = 2
 """Cost of a backward pass in forward passes: two matrix products for each one."""
-
-
-def _attention_in_packed_rows(
-    query: Tensor, key: Tensor, value: Tensor, ends: Tensor, *args: Any, **kwargs: Any
-) -> int:
-    pairs = int(ends.diff().square().sum())
-    return 4 * query.shape[1] * query.shape[2] * pairs
-
-
 _PACKED = ("torch_attn::_varlen_attn", "flash_attn::_flash_attn_varlen_forward")
 """What the kernels of `tartan.kernels.varlen` are called where torch dispatches them."""
+_Size = tuple[int, int]
+"""The two numbers in which a pass's cost is linear: 1 and rows, or tokens and pairs."""
 
 
 class _Counting(TorchDispatchMode):
-    """Adds up the floating-point operations of matrix products, convolutions and attention."""
+    """Adds up the operations of matrix products, convolutions and attention.
 
-    def __init__(self) -> None:
-        super().__init__()  # type: ignore[no-untyped-call]
-        self.total = 0
+    Torch's `FlopCounterMode` knows no attention of a CPU and none of packed rows.
+    """
+
+    total = 0
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> object:
-        kwargs = kwargs or {}
-        out = func(*args, **kwargs)
+        out = func(*args, **(kwargs or {}))
         operator = func._overloadpacket
         if operator is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
-            # torch's table has the accelerators' kernels only
             self.total += sdpa_flop_count(*(one.shape for one in args[:3]))  # type: ignore[no-untyped-call]
         elif func.name().partition(".")[0] in _PACKED:
-            self.total += _attention_in_packed_rows(*args, **kwargs)
+            query, ends = args[0], args[3]
+            pairs = int(ends.diff().square().sum())
+            self.total += 4 * query.shape[1] * query.shape[2] * pairs
         elif operator in flop_registry:
-            self.total += flop_registry[operator](*args, **kwargs, out_val=out)
+            self.total += flop_registry[operator](*args, **(kwargs or {}), out_val=out)
         return out
 
 
 class ForwardFlops:
-    """Counts the floating-point operations of each forward pass of some modules.
+    """Calls `spent` with the floating-point operations of each forward pass of some modules.
 
     They are counted operator by operator (a multiplication and an addition are two) the first time
-    that a module's inputs have their shapes, and remembered. The cost of a pass is linear in its
-    number of rows, so that two counts give all others; that of a packed row is linear in its tokens
-    and in its pairs of positions that attend to each other. A pass that will be differentiated
-    counts as three forward passes; recomputing it in the backward pass to save memory does not
-    count.
-
-    Args:
-        modules: the modules to watch; none may be inside another. A module with a method
-            `computed_rows` computes that many rows for its first input.
-        spent: called with the number of operations of each pass.
-
-    Attributes:
-        hooks: the hooks on the modules, to be removed in the end.
+    that a module's inputs have their shapes. The cost of a pass is linear in its number of rows, so
+    that two counts give all others; that of a packed row is linear in its tokens and in its pairs
+    of positions that attend to each other. A pass that will be differentiated counts as three
+    forward passes; recomputing it in the backward pass to save memory does not count. A module with
+    a method `computed_rows` computes that many rows for its first input. `hooks` are those on the
+    modules.
     """
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
@@ -81,20 +68,17 @@ class ForwardFlops:
         self._size: _Size = (1, 1)
         self._counting: _Counting | None = None
         self.hooks: list[RemovableHandle] = []
-        for index, module in enumerate(modules):
+        for module in modules:
             self.hooks += [
-                module.register_forward_pre_hook(self._before(index), with_kwargs=True),
+                module.register_forward_pre_hook(self._before, with_kwargs=True),
                 module.register_forward_hook(self._after, always_call=True),
             ]
 
-    def _before(self, index: int) -> Callable[..., None]:
-        def hook(module: nn.Module, args: Any, kwargs: Any) -> None:
-            self._key, self._size = _key(index, module, args, kwargs)
-            if _cost(self._known[self._key], self._size) is None:
-                self._counting = _Counting()
-                self._counting.__enter__()  # type: ignore[no-untyped-call]
-
-        return hook
+    def _before(self, module: nn.Module, args: Any, kwargs: Any) -> None:
+        self._key, self._size = _key(module, args, kwargs)
+        if _cost(self._known[self._key], self._size) is None:
+            self._counting = _Counting()  # type: ignore[no-untyped-call]
+            self._counting.__enter__()  # type: ignore[no-untyped-call]
 
     def _after(self, module: nn.Module, args: Any, out: Any) -> None:
         if self._counting is not None:
@@ -109,19 +93,8 @@ class ForwardFlops:
         self._spent(operations * (1 + BACKWARD * differentiated))
 
 
-_Size = tuple[int, int]
-"""The two numbers in which a cost is linear: 1 and rows, or tokens and pairs."""
-
-
 def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
-    """Return the cost of a pass by that of others; None if it has to be counted.
-
-    Besides the cost of rows there is a constant part (projected relative positions).
-
-    Args:
-        counted: costs of passes that differ in their size alone.
-        size: the size of the pass.
-    """
+    """Return the cost of a pass by those of other sizes; None if it has to be counted."""
     if size in counted:
         return counted[size]
     for (one, this), (other, that) in combinations(counted.items(), 2):
@@ -133,25 +106,25 @@ def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
     return None
 
 
-def _key(index: int, module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
+def _key(module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
     """Return all that a pass's cost depends on apart from its size, and the size.
 
     The number of rows is 1 where the inputs do not agree on it.
     """
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     # with tangents (forward mode) a pass of the same shapes computes more
-    level = forward_ad._current_level
+    kind = (id(module), forward_ad._current_level)
     packing = kwargs.get("packing")
     if isinstance(packing, PackedRow):
-        return (index, level, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
+        return (*kind, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
     computed_rows = getattr(module, "computed_rows", None)
     if computed_rows is not None:
         (*leading, _, width), *others = shapes
-        return (index, level, *leading, width, *others), (1, computed_rows(args[0]))
+        return (*kind, *leading, width, *others), (1, computed_rows(args[0]))
     first = {shape[0] if shape else 0 for shape in shapes}
     if len(first) == 1 and 0 not in first:
-        return (index, level, *(shape[1:] for shape in shapes)), (1, first.pop())
-    return (index, level, *shapes), (1, 1)
+        return (*kind, *(shape[1:] for shape in shapes)), (1, first.pop())
+    return (*kind, *shapes), (1, 1)
 
 
 def _leaves(tree: Any) -> list[Any]:

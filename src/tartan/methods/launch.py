@@ -20,18 +20,11 @@ _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
 counts.
 """
 _OF_LIGHTNING = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""Environment variables that Lightning's launcher leaves, from which it would later conclude that
-processes exist already.
-"""
-_INTERVAL_S = 0.2
-"""Time between two looks at the process that started this one [s]."""
+"""Environment variables that Lightning's launcher leaves, and would take for those of torchrun."""
 
 
 def is_main_process() -> bool:
-    """Return whether this process writes the run's files and prints messages.
-
-    On a further node that Lightning was started on by hand (`NODE_RANK` above 0), no process does.
-    """
+    """Return whether this process writes the run's files and prints messages."""
     if "RANK" not in os.environ and os.environ.get("NODE_RANK", "0") != "0":
         return False
     rank = next((os.environ[name] for name in _RANKS if name in os.environ), "0")
@@ -45,11 +38,7 @@ def torchrun_processes() -> int | None:
 
 @contextmanager
 def processes_get_arguments(arguments: Sequence[str]) -> Iterator[None]:
-    """Give `arguments` to processes that are started inside the `with` block.
-
-    Lightning would repeat its own process's arguments, which in a sweep are those of the whole
-    sweep.
-    """
+    """Give `arguments`, not those of a whole sweep, to processes that Lightning starts."""
     before, sys.argv = sys.argv, [sys.argv[0], *arguments]
     try:
         yield
@@ -85,19 +74,15 @@ def clean_processes() -> Iterator[None]:
 
 @cache
 def end_with(process: int) -> None:
-    """End this process, with exit code 1, as soon as the one that started it is gone.
+    """End this process, with exit code 1, as soon as `process`, which started it, is gone.
 
-    A process whose starter was killed would else wait for others that never come: for half an hour
-    where the processes have not found each other yet. However often this is called, one thread
-    looks.
-
-    Args:
-        process: number of the process that started this one.
+    It would else wait for others that never come, for half an hour where the processes have not
+    found each other yet.
     """
 
     def follow() -> None:
         while os.getppid() == process:
-            time.sleep(_INTERVAL_S)
+            time.sleep(0.2)
         os._exit(1)
 
     threading.Thread(target=follow, daemon=True).start()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -13,8 +14,10 @@ import torch
 from lightning.fabric.utilities.data import AttributeDict
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import nn
+from torchmetrics import MeanMetric
 
 from tartan.core.meta_head import MetaHeadSettings
+from tartan.core.seeding import seed_for
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.fixed import Uniform
 from tartan.data.given import encoder_of
@@ -24,32 +27,18 @@ from tartan.data.task_data import TaskData
 from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.encoders.safe_loading import check_finite_weights
 from tartan.errors import UserError
+from tartan.methods import checks, parts
 from tartan.methods.best_weights import keep_best
 from tartan.methods.checkpoint import check_same_training, data_settings
-from tartan.methods.checks import (
-    check_arguments,
-    check_data,
-    check_head_names,
-    check_own_parameters,
-    check_tasks,
-    check_trainer,
-)
-from tartan.methods.nodes import Node, check_storable, node_of
+from tartan.methods.nodes import Node, check_storable, node_of, rebuilt
 from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.optimisation import Optimisation
-from tartan.methods.parts import (
-    METRICS,
-    GivenWeighting,
-    evaluation_of,
-    keep_heads,
-    objective_node,
-    parts_of,
-)
+from tartan.methods.parts import METRICS, GivenWeighting
+from tartan.methods.strategy import Agreement
 from tartan.methods.training_step import TrainingStep
-from tartan.objectives.base import TaskObjective
+from tartan.objectives.base import TaskObjective, is_objective
 
 log = logging.getLogger(__name__)
-InnerProducts = Literal["float32", "float64"]
 
 
 class TaskMixing(TrainingStep):
@@ -57,32 +46,28 @@ class TaskMixing(TrainingStep):
 
     A program makes a module for its data with `MetaTartan.for_data(data, lr=2e-4)`, and from a
     checkpoint with `MetaTartan.load_from_checkpoint(path)`: checkpoints hold all arguments as plain
-    values.
+    values. Arguments that are None are the class's usual ones.
 
     Args:
         encoder: the shared encoder, whose body `theta` is trained in place; or its description.
         tasks: the tasks' objectives by name, the end task's first where the method trains it.
         weighting: combines the body's gradients: its class, with arguments in a
-            `functools.partial`, or a node of a config; None takes the class's usual one.
+            `functools.partial`, or a node of a config.
         optimisation: optimiser and schedule.
         seed: seed of every random draw.
-        stage: the stage's name, which is part of every random draw's seed; None takes the class's
-            own.
+        stage: the stage's name, which is part of every random draw's seed.
         labels: the end task's label names in index order.
         metric: the end task's metric by which a checkpoint is chosen.
-        metrics: metrics by name, as nodes of a config; None takes the usual ones.
-        max_length: maximum length of the end task's texts; None where inputs are not texts
-            [tokens].
+        metrics: metrics by name, as nodes of a config.
+        max_length: maximum length of the end task's texts; None for images [tokens].
         columns: the training table's `text`, `text_pair` and `label`, which `save_pretrained`
-            writes for `python -m src.predict`; None where they have no names.
-        meta_head: settings of the meta head, for weightings that need the meta-gradient; None takes
-            the usual ones there.
-        inner_products: `float32` or `float64`, the type in which inner products of gradients are
-            accumulated.
+            writes for `python -m src.predict`.
+        meta_head: settings of the meta head, for weightings that need the meta-gradient.
+        inner_products: the type in which inner products of gradients are accumulated.
         heads: heads to continue training, by task; other tasks get new ones. Objectives with the
             same `shared_head` share one.
         sampled: number of auxiliary tasks that each step samples, which share one batch; None
-            trains all of them in each step [tasks].
+            trains all of them in each step.
     """
 
     trains_end_task: ClassVar[bool]
@@ -111,48 +96,74 @@ class TaskMixing(TrainingStep):
         max_length: int | None = None,
         columns: Mapping[str, str | None] | None = None,
         meta_head: MetaHeadSettings | Mapping[str, Any] | None = None,
-        inner_products: InnerProducts = "float32",
+        inner_products: Literal["float32", "float64"] = "float32",
         heads: Mapping[str, nn.Module] | None = None,
         sampled: int | None = None,
     ) -> None:
-        names, stage = list(tasks), stage or self.stage_name
+        super().__init__()
         if isinstance(encoder, Mapping):
             description, encoder = dict(encoder), encoder_from_description(encoder)
         else:
             description = describe_encoder(encoder)
         if not isinstance(optimisation, Optimisation):
             optimisation = Optimisation(**(optimisation or {}))
-        nodes = METRICS if metrics is None else metrics
+        metrics = METRICS if metrics is None else metrics
         arguments: dict[str, Any] = {
-            "tasks": {name: objective_node(objective) for name, objective in tasks.items()},
+            "tasks": {name: node_of(objective) for name, objective in tasks.items()},
             "weighting": node_of(weighting or self.usual_weighting),
             "optimisation": asdict(optimisation),
             "seed": seed,
-            "stage": stage,
+            "stage": stage or self.stage_name,
             "labels": list(labels),
             "metric": metric,
-            "metrics": {name: node_of(node) for name, node in nodes.items()},
+            "metrics": {name: node_of(node) for name, node in metrics.items()},
             "max_length": max_length,
             "columns": None if columns is None else dict(columns),
             "inner_products": inner_products,
             "sampled": sampled,
         }
         check_storable(arguments)
-        check_tasks(type(self), names, labels)
-        parts = parts_of(arguments, tasks, heads or {}, encoder, meta_head, self.has_meta_head)
-        super().__init__(encoder, parts, labels, max_length, columns)
-        check_own_parameters(self.body, self.heads)
-        self.automatic_optimization = False
-        self.optimisation, self.seed, self.stage, self.sampled = optimisation, seed, stage, sampled
+        checks.check_tasks(type(self), list(tasks), labels)
+        self.optimisation, self.seed, self.stage = optimisation, seed, arguments["stage"]
+        self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
         self.inner_products = {"float32": torch.float32, "float64": torch.float64}[inner_products]
-        none_yet = torch.zeros(len(names), dtype=torch.float64)
-        self.register_buffer("applied_weights", none_yet)
-        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64))
+        self.encoder, self.body, self.sampled = encoder, encoder.body, sampled
+        self._make_parts(arguments, tasks, heads or {}, meta_head)
+        self.automatic_optimization = False
         self._begin_alone()
-        arguments["meta_head"] = self.meta_head and asdict(self.meta_head.settings)
+        meta_settings = None if self.meta_head is None else asdict(self.meta_head.settings)
+        arguments["meta_head"] = meta_settings
         super().save_hyperparameters({**arguments, "encoder": description})
         # a tokenizer's files are nothing to look at in a logger
         self.logged_options = {**arguments, "encoder": description["name"]}
+
+    def _make_parts(
+        self,
+        arguments: Mapping[str, Any],
+        objectives: Mapping[str, TaskObjective[Any] | Node],
+        heads: Mapping[str, nn.Module],
+        meta_head: MetaHeadSettings | Mapping[str, Any] | None,
+    ) -> None:
+        """Make tasks and heads, weighting and meta head, drawn from seed and stage, and metrics."""
+        for node in arguments["tasks"].values():
+            rebuilt(node, is_objective)  # a checkpoint's nodes make them again
+        with torch.random.fork_rng(devices=[]):
+            # not torch.manual_seed, which would seed the program's generators of GPUs too
+            torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
+            self.tasks = parts.tasks_of(objectives, heads, self.encoder)
+            self.heads = parts.TaskHeads(self.tasks, self.labels)
+            self.weighting = parts.weighting_of(arguments["weighting"], list(objectives))
+            self.meta_head = parts.meta_head_of(meta_head, self.weighting, self.tasks[0].head)
+        checks.check_parts(self, heads)
+        self.end_task, self.metrics = None, None
+        if END_TASK in objectives:
+            self.end_task, classes = self.tasks[0], len(self.labels)
+            self.metrics = parts.metrics_of(arguments["metrics"], arguments["metric"], classes)
+        # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
+        self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
+        self.agreement = Agreement()
+        self.register_buffer("applied_weights", torch.zeros(len(objectives), dtype=torch.float64))
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64))
 
     @classmethod
     def for_data(
@@ -165,31 +176,27 @@ class TaskMixing(TrainingStep):
         weighting: GivenWeighting | None = None,
         eta: float | None = None,
         tasks: Sequence[str] | None = None,
-        heads: Mapping[str, nn.Module] | None = None,
         meta_head: MetaHeadSettings | None = None,
-        stage: str | None = None,
         metrics: Mapping[str, Node | None] | None = None,
-        inner_products: InnerProducts = "float32",
-        sampled: int | None = None,
+        **arguments: Any,
     ) -> Self:
         """Return a module for `data`, whose encoder it trains in place.
-
-        New heads are initialised with the data's seed. Arguments not named here are the class's.
 
         Args:
             data: labelled data, auxiliary tasks and encoder.
             lr: peak learning rate of the body and of the auxiliary heads.
             head_lr: peak learning rate of the end task's head.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
+            weighting: see the class.
             eta: learning rate of the task weights' logits, of `MetaTartan` without another
                 `weighting` (the paper searches 1e-1, 5e-2, 3e-2 and 1e-2); None takes 5e-2.
             tasks: names of the auxiliary tasks to train; None for all.
-            heads: pass an earlier module's `heads` to continue with them, of which those of other
-                tasks are left out.
+            meta_head: see the class.
             metrics: further metrics, beside the F1 scores, by name, as nodes of a config; None
                 leaves one of the F1 scores out.
+            arguments: `heads`, `stage`, `inner_products` and `sampled`, see the class.
         """
-        check_arguments(
+        checks.check_arguments(
             cls, lr=lr, optimisation=optimisation, head_lr=head_lr, weighting=weighting, eta=eta,
             tasks=tasks, meta_head=meta_head,
         )  # fmt: skip
@@ -198,32 +205,23 @@ class TaskMixing(TrainingStep):
             end_head_lr = usual if head_lr is None else head_lr
             optimisation = Optimisation(lr, end_head_lr, cls.usual_weight_decay)
         prepared = data.prepared
-        check_head_names(heads or {}, prepared)
         module = cls(
             prepared.encoder,
             {name: prepared.objective(name) for name in cls._task_names(prepared, tasks)},
             weighting if eta is None else {**node_of(cls.usual_weighting), "eta": eta},
             optimisation,
             seed=data.seed,
-            stage=stage,
             metrics={n: m for n, m in {**METRICS, **(metrics or {})}.items() if m is not None},
             meta_head=meta_head,
-            inner_products=inner_products,
-            heads=heads,
-            sampled=sampled,
-            **evaluation_of(prepared),
+            **_of_evaluation(prepared),
+            **arguments,
         )
         module.train()  # also the body, which an earlier module's eval() may have left otherwise
         return module
 
     @classmethod
     def _task_names(cls, prepared: Prepared, auxiliaries: Sequence[str] | None) -> list[str]:
-        """Return the names of the tasks that the class trains on some data, the end task's first.
-
-        Args:
-            prepared: the data.
-            auxiliaries: names of the auxiliary tasks to train; None for all.
-        """
+        """Return the names of the tasks that the class trains, of `auxiliaries` None all."""
         if prepared.held_out is not None:
             return [TEXT]
         names = [END_TASK] if cls.trains_end_task else []
@@ -233,16 +231,11 @@ class TaskMixing(TrainingStep):
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
-        """Return the module that a checkpoint holds.
+        """Return the module that a checkpoint holds, a file or an address.
 
-        From an address (`https://...`) Lightning would unpickle anything, and would build the
-        module with the function that the checkpoint names as `_instantiator`; this does neither.
-
-        Args:
-            checkpoint_path: file or address.
-            args: as in Lightning's own method.
-            kwargs: as in Lightning's own method; or arguments of the class that replace the stored
-                ones. `encoder` may be in any form that `TartanData` takes.
+        Lightning would unpickle anything from an address, and build the module with the function
+        that the checkpoint names as `_instantiator`; this does neither. Further arguments are those
+        of Lightning's own method, or of the class; `encoder` in any form that `TartanData` takes.
         """
         if "encoder" in kwargs and not isinstance(kwargs["encoder"], Mapping):
             kwargs["encoder"] = encoder_of(kwargs["encoder"])
@@ -251,25 +244,24 @@ class TaskMixing(TrainingStep):
         check_finite_weights(module, Path(str(checkpoint_path)))
         return module
 
-    @property
-    def hparams_initial(self) -> AttributeDict:
-        """Return what the Trainer's loggers record (see `LightningModule.hparams_initial`)."""
-        return AttributeDict(self.logged_options)
-
     def save_hyperparameters(self, *args: Any, **kwargs: Any) -> None:
         """Refuse, because a checkpoint would not be loaded with further arguments."""
         raise UserError("a module's arguments are in its checkpoints without save_hyperparameters")
 
+    @property
+    def hparams_initial(self) -> AttributeDict:
+        """What the Trainer's loggers record."""
+        return AttributeDict(self.logged_options)
+
     # Lightning's hooks, in the order in which a training calls them
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Check the Trainer's options, and return callbacks that every training needs.
+        """Check the Trainer's options, and end trainings after numbers that are not finite.
 
-        These end the training after numbers that are not finite. Where the only checkpoint
-        callback does not say what to keep, as Lightning's own, it keeps the best checkpoint on dev
-        instead of the last.
+        Where the only checkpoint callback does not say what to keep, as Lightning's own, it keeps
+        the best checkpoint on dev instead of the last.
         """
-        check_trainer(self.trainer, self)
+        checks.check_trainer(self.trainer, self)
         if self.monitor is not None and self.trainer.limit_val_batches:
             keep_best(self.trainer, f"dev/{self.monitor.name}", self.monitor.mode)
         # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
@@ -279,23 +271,22 @@ class TaskMixing(TrainingStep):
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module."""
         data, self.label_places = self.given_data(), None
+        if stage == "fit" and data is None:
+            raise UserError(
+                "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
+            )
         if data is None or stage == "predict":  # which gets texts
             return
-        self.label_places = check_data(self, data.prepared, trains=stage == "fit")
-        if stage == "fit" and (self.sampled or 0) > data.sizes.batch_size:
-            raise UserError(
-                f"sampled={self.sampled} tasks cannot share a batch of {data.sizes.batch_size}"
-            )
+        self.label_places = checks.check_data(self, data, trains=stage == "fit")
         if isinstance(data, TartanData):  # a run logs its whole config
             sizes = {"seed": data.seed, **asdict(data.sizes)}
             self.logged_options = {**self.logged_options, "data": sizes}
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add what a training that goes on has to have in common with this one."""
-        data = self.given_data()
         checkpoint["progress"] = {
             "processes": self.trainer.world_size,
-            "data": {} if data is None else data_settings(data),
+            "data": data_settings(self.given_data()),
             # of a sharded module, Lightning leaves out what is no tensor of a buffer
             "weighting": self.weighting.state_dict(),
         }
@@ -303,17 +294,28 @@ class TaskMixing(TrainingStep):
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Check that the module may take over a checkpoint."""
         if self._trainer is None:  # loaded by itself
-            keep_heads(self.tasks, self.encoder)  # whose values Lightning loads next
+            parts.keep_heads(self.tasks, self.encoder)  # whose values Lightning loads next
             return
         if checkpoint["hyper_parameters"]["labels"] != list(self.labels):
             raise UserError(f"the checkpoint has other labels than {list(self.labels)}")
         if self.trainer.state.fn == TrainerFn.FITTING:
-            data = self.given_data()
-            given = {} if data is None else data_settings(data)
-            check_same_training(checkpoint, self.hparams, given)
+            check_same_training(checkpoint, self.hparams, self.given_data())
             self.weighting.load_state_dict(checkpoint["progress"]["weighting"])
             before, now = checkpoint["progress"]["processes"], self.trainer.world_size
             if before != now:
                 log.warning(
                     "stage %s continues in %s process(es), was in %s", self.stage, now, before
                 )
+
+
+def _of_evaluation(prepared: Prepared) -> dict[str, Any]:
+    """Return a module's arguments about the data and metric of its evaluation."""
+    if prepared.held_out is not None:
+        return {"held_out": True}
+    end_task = prepared.end_task
+    return {
+        "labels": end_task.labels,
+        "metric": end_task.metric,
+        "max_length": end_task.max_length,
+        "columns": end_task.notes.get("columns"),
+    }

@@ -18,12 +18,11 @@ from typing import Any
 
 import torch
 
-from tartan.errors import UserError
+from tartan.errors import UserError, first_line
 from tartan.settings import TARGET, check, hints_of
 
 Node = Mapping[str, Any]
 """The name of a class in `_target_`, and its arguments."""
-
 _IMPORTED = ("tartan.", "torchmetrics.classification.")
 """Beginnings of the names of classes whose modules a node may have imported."""
 _LIBRARIES = ("torchmetrics", "transformers", "torch", "lightning", "datasets", "hydra", "pydantic")
@@ -48,22 +47,17 @@ def node_of(thing: object) -> dict[str, Any]:
             f"{thing!r} cannot be stored in a checkpoint; give its class, or "
             "functools.partial(CLASS, NAME=VALUE, ...)"
         )
-    values = {field.name: getattr(thing, field.name) for field in dataclasses.fields(thing)
-              if field.init}  # fmt: skip
+    fields = [field.name for field in dataclasses.fields(thing) if field.init]
+    values = {name: getattr(thing, name) for name in fields}
     nested = {n: node_of(v) for n, v in values.items() if dataclasses.is_dataclass(v)}
     return {**node_of(type(thing)), **values, **nested}
 
 
 def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> Any:
-    """Return the object that a node describes.
+    """Return the object that a node describes, made with further `arguments`.
 
-    Fields that are nodes become dataclasses that this project or the node's own package defines,
-    or extends.
-
-    Args:
-        node: the node.
-        is_kind: returns whether a class is of the kind that is expected here.
-        arguments: further arguments of the class.
+    Nodes within it become dataclasses that this project or the node's own package defines, or
+    extends. `is_kind` returns whether a class is of the kind that is expected here.
     """
     target = str(node.get(TARGET))
     kind = _class_of(target)
@@ -75,8 +69,8 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> An
     packages = {"tartan", kind.__module__.partition(".")[0]}
 
     def is_field(nested: type) -> bool:
-        bases = [base.__module__.partition(".")[0] for base in nested.__mro__]
-        return dataclasses.is_dataclass(nested) and bool(packages & set(bases))
+        bases = {base.__module__.partition(".")[0] for base in nested.__mro__}
+        return dataclasses.is_dataclass(nested) and bool(packages & bases)
 
     hints = hints_of(kind) if target.startswith("tartan.") else {}
     values = {}
@@ -95,29 +89,24 @@ def subclass_of(kind: type) -> Callable[[type], bool]:
 
 def _class_of(target: str) -> type | None:
     folder, _, name = target.rpartition(".")
+    module = None
     if target.startswith(_IMPORTED):
-        try:
-            module = importlib.import_module(folder)
-        except ImportError:
-            return None
-    elif target.partition(".")[0] in _LIBRARIES or folder not in sys.modules:
-        return None
-    else:
-        module = sys.modules[folder]
+        module = importlib.import_module(folder)
+    elif target.partition(".")[0] not in _LIBRARIES:
+        module = sys.modules.get(folder)
     kind = getattr(module, name, None)
     return kind if isinstance(kind, type) else None
 
 
 def check_storable(arguments: Mapping[str, Any]) -> None:
     """Check that a checkpoint with these values can be read again."""
-    for name, value in arguments.items():
-        file = io.BytesIO()
-        try:
-            torch.save(value, file)
-            file.seek(0)
-            torch.load(file, weights_only=True)
-        except Exception as error:
-            raise UserError(
-                f"{name}={value!r:.80} cannot be stored in a checkpoint, which holds numbers, "
-                "strings, lists and dicts"
-            ) from error
+    file = io.BytesIO()
+    try:
+        torch.save(dict(arguments), file)
+        file.seek(0)
+        torch.load(file, weights_only=True)
+    except Exception as error:
+        raise UserError(
+            "an argument cannot be stored in a checkpoint, which holds numbers, strings, lists and "
+            f"dicts: {first_line(error)}"
+        ) from error

@@ -1,4 +1,4 @@
-"""Counts updates that were skipped for non-finite numbers, and ends the run after too many."""
+"""Ends a training after too many updates that were skipped for non-finite numbers."""
 
 from __future__ import annotations
 
@@ -29,23 +29,16 @@ class StopAtNonFinite(pl.Callback):
         self._last = ""
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
-        """Store the step's flag, and read the flags when it is time."""
         finite, record = pl_module.last_finite, pl_module.last_record
-        if finite is None or record is None:
-            return
         self._pending.append((trainer.global_step, finite, record))
         if is_cpu(finite.device) or len(self._pending) >= self._read_every:
             self._read(pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Read the flags, because an evaluation waits for the device anyway."""
-        self._read(pl_module)
+        self._read(pl_module)  # an evaluation waits for the device anyway
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        """Refuse a training that has changed nothing, however short it was.
-
-        Also one that is resumed after its last step, where no hook of training is called.
-        """
+        """Refuse a training that has changed nothing, also one resumed after its last step."""
         self._read(pl_module)
         if 0 < trainer.global_step == self._in_a_row:
             self._stop(pl_module, f"all {self._in_a_row} updates were skipped")
@@ -58,7 +51,6 @@ class StopAtNonFinite(pl.Callback):
         return {"in_a_row": in_a_row}
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        """Restore the count of a checkpoint."""
         self._in_a_row = state_dict["in_a_row"]
 
     def _read(self, module: TrainingStep) -> None:
@@ -79,12 +71,17 @@ class StopAtNonFinite(pl.Callback):
 
 def _culprit(record: StepRecord) -> str:
     """Return the first number that is not finite, in words."""
-    for values, what in ((record.losses, "the loss"), (record.gradient_norms, "the gradient")):
-        for task, finite in zip(record.tasks, values.isfinite().tolist(), strict=True):
-            if not finite:
-                return f"{what} of task {task}"
-    if record.meta_loss is not None and not bool(record.meta_loss.isfinite()):
-        return "the loss on the validation batch"
-    if record.cosines is not None and not bool(record.cosines.isfinite().all()):
-        return "the gradient on the validation batch"
-    return "a weight" if not bool(record.weights.isfinite().all()) else "the mixed gradient"
+    numbers = [
+        (f"{what} of task {task}", value)
+        for what, values in (("the loss", record.losses), ("the gradient", record.gradient_norms))
+        for task, value in zip(record.tasks, values, strict=True)
+    ]
+    numbers += [
+        ("the loss on the validation batch", record.meta_loss),
+        ("the gradient on the validation batch", record.cosines),
+        ("a weight", record.weights),
+    ]
+    for what, value in numbers:
+        if value is not None and not bool(value.isfinite().all()):
+            return what
+    return "the mixed gradient"

@@ -10,11 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
-from transformers import (
-    get_constant_schedule_with_warmup,
-    get_cosine_schedule_with_warmup,
-    get_linear_schedule_with_warmup,
-)
+from transformers import get_scheduler
 
 from tartan.settings import Below1, Checked, Fraction, NonNegative, Positive
 
@@ -67,18 +63,13 @@ class Optimisation(Checked):
     def schedule(self, optimiser: torch.optim.Optimizer, steps: int) -> LambdaLR:
         """Return the schedule over `steps`: warm-up, then the decay."""
         rising = round(self.warmup * steps)
-        schedule: LambdaLR
-        if self.decay == "constant":
-            schedule = get_constant_schedule_with_warmup(optimiser, rising)
-        elif self.decay == "cosine":
-            schedule = get_cosine_schedule_with_warmup(optimiser, rising, steps)
-        else:
-            schedule = get_linear_schedule_with_warmup(optimiser, rising, steps)
+        kind = "constant_with_warmup" if self.decay == "constant" else self.decay
+        schedule: LambdaLR = get_scheduler(kind, optimiser, rising, steps)
         return schedule
 
 
 def set_rates(schedule: LambdaLR) -> None:
-    """Set the next step's rates by this schedule, whatever those of its optimiser are."""
+    """Set the next step's rates by this schedule, whatever its optimiser has."""
     groups = schedule.optimizer.param_groups
     for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
         group["lr"] = lr * factor(schedule.last_epoch)
@@ -88,14 +79,11 @@ def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float)
     parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
     decayed = [p for p in parameters if p.ndim >= 2]
     kept = [p for p in parameters if p.ndim < 2]
-    return [
-        {"params": group, "lr": lr, "weight_decay": decay, "name": title}
-        for group, decay, title in (
-            (decayed, weight_decay, name),
-            (kept, 0.0, f"{name}_without_decay"),
-        )
-        if group
+    groups = [
+        {"params": decayed, "lr": lr, "weight_decay": weight_decay, "name": name},
+        {"params": kept, "lr": lr, "weight_decay": 0.0, "name": f"{name}_without_decay"},
     ]
+    return [group for group in groups if group["params"]]
 
 
 def prepare_update(
@@ -108,7 +96,7 @@ def prepare_update(
 
     Args:
         optimiser: the optimiser.
-        norm: norm of all the optimiser's gradients together, a scalar.
+        norm: norm of all its gradients together, a scalar.
         limit: maximum norm; None does not clip.
         finite: a boolean scalar; where it is False, the step updates nothing.
     """

@@ -1,10 +1,9 @@
-"""Builds the parts of a module from its arguments: tasks with their heads, weighting, metrics."""
+"""Makes the parts of a module: tasks with their heads, weighting, meta head and metrics."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -13,23 +12,18 @@ from torch import nn
 from torchmetrics import Metric, classification
 
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
-from tartan.core.seeding import seed_for
 from tartan.core.task import Task
-from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.data.prepared import Prepared
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.named_metrics import check_higher_is_better, named_metric
-from tartan.methods.checks import check_heads, check_sampling, check_weighting
-from tartan.methods.nodes import Node, node_of, rebuilt, subclass_of
+from tartan.methods.nodes import Node, rebuilt, subclass_of
 from tartan.objectives.base import TaskObjective, is_objective
 from tartan.settings import TARGET
 
 GivenWeighting = type[Weighting] | partial[Any] | Node
 """A weighting's class, with arguments in a `functools.partial`, or a node of a config."""
-
 METRICS: Mapping[str, Node] = {
     f"{average}_f1": {
         TARGET: f"{classification.__name__}.MulticlassF1Score",
@@ -43,37 +37,15 @@ METRICS: Mapping[str, Node] = {
 class TaskHeads(nn.ModuleDict):
     """The tasks' heads by name; one that tasks share is stored under the first one's name.
 
-    Attributes:
+    Args:
+        tasks: the tasks.
         labels: the end task's label names in index order.
     """
 
-    labels: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
-class Parts:
-    """What a module is made of, beside its encoder.
-
-    Attributes:
-        tasks: the tasks, the end task first where there is one.
-        heads: their heads by name.
-        weighting: combines the body's gradients.
-        meta_head: the meta head; None where the weighting needs none.
-        metrics: the end task's metrics; None without an end task.
-    """
-
-    tasks: list[Task]
-    heads: TaskHeads
-    weighting: Weighting
-    meta_head: MetaHead | None
-    metrics: EndTaskMetrics | None
-
-
-def objective_node(objective: TaskObjective[Any] | Node) -> dict[str, Any]:
-    """Return an objective as a node, of which the same one can be made."""
-    node = node_of(objective)
-    rebuilt(node, is_objective)
-    return node
+    def __init__(self, tasks: Sequence[Task], labels: Sequence[str]) -> None:
+        first = {id(task.head): task for task in reversed(tasks)}
+        super().__init__({t.name: t.head for t in tasks if first[id(t.head)] is t})
+        self.labels = tuple(labels)
 
 
 def tasks_of(
@@ -100,55 +72,8 @@ def tasks_of(
     return tasks
 
 
-def heads_of(tasks: Sequence[Task], labels: Sequence[str]) -> TaskHeads:
-    """Return the tasks' heads by name."""
-    first = {id(task.head): task for task in reversed(tasks)}
-    heads = TaskHeads({t.name: t.head for t in tasks if first[id(t.head)] is t})
-    heads.labels = tuple(labels)
-    return heads
-
-
-def parts_of(
-    arguments: Mapping[str, Any],
-    objectives: Mapping[str, TaskObjective[Any] | Node],
-    heads: Mapping[str, nn.Module],
-    encoder: Encoder,
-    meta_head: MetaHeadSettings | Mapping[str, Any] | None,
-    has_meta_head: bool,
-) -> Parts:
-    """Return the parts of a module; new heads are drawn from the module's seed and stage.
-
-    Args:
-        arguments: the module's arguments, as a checkpoint holds them.
-        objectives: the objectives by task, as objects or nodes.
-        heads: heads to continue with, by task.
-        encoder: the encoder.
-        meta_head: settings of the meta head; None for the usual ones.
-        has_meta_head: whether the module's class may have one.
-    """
-    names, labels = list(objectives), arguments["labels"]
-    check_heads(heads, labels)
-    with torch.random.fork_rng(devices=[]):
-        # not torch.manual_seed, which would seed the program's generators of GPUs too
-        seed = seed_for(arguments["seed"], arguments["stage"], "heads")
-        torch.default_generator.manual_seed(seed)
-        tasks = tasks_of(objectives, heads, encoder)
-        weighting = weighting_of(arguments["weighting"], names)
-        settings = meta_settings_of(meta_head, weighting, has_meta_head)
-        fitted = None if settings is None else MetaHead(tasks[0].head, settings)
-    check_weighting(weighting)
-    check_sampling(weighting, len(names) - (END_TASK in names), arguments["sampled"])
-    metrics = None
-    if END_TASK in names:
-        metrics = metrics_of(arguments["metrics"], arguments["metric"], len(labels))
-    return Parts(tasks, heads_of(tasks, labels), weighting, fitted, metrics)
-
-
 def keep_heads(tasks: Sequence[Task], encoder: Encoder) -> None:
-    """Let the encoder keep the heads of pre-trained tasks, from which later tasks start.
-
-    Of several masked-LM heads, an encoder of text keeps the first task's.
-    """
+    """Let the encoder keep a masked-LM head, the first task's, from which later tasks start."""
     for task in reversed(tasks):
         encoder.keep_head(task.head)
 
@@ -162,10 +87,7 @@ def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -
 
 @contextmanager
 def parameters_in(precision: str) -> Iterator[None]:
-    """Create floating-point tensors in the type in which `precision` keeps parameters.
-
-    Tensors that are created in float32 and converted later are rounded.
-    """
+    """Create tensors in the type in which `precision` keeps parameters, not rounded to float32."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64 if precision == "64-true" else torch.float32)
     try:
@@ -174,18 +96,18 @@ def parameters_in(precision: str) -> Iterator[None]:
         torch.set_default_dtype(before)
 
 
-def meta_settings_of(
-    given: MetaHeadSettings | Mapping[str, Any] | None, weighting: Weighting, has_meta_head: bool
-) -> MetaHeadSettings | None:
-    """Return the settings of the meta head; None where the weighting needs none."""
-    kind = type(weighting).__name__
+def meta_head_of(
+    settings: MetaHeadSettings | Mapping[str, Any] | None, weighting: Weighting, end_head: nn.Module
+) -> MetaHead | None:
+    """Return the meta head, if the weighting needs one; `settings` None takes the usual ones."""
     if not weighting.needs.meta_gradient:
-        if given is not None:
+        if settings is not None:
+            kind = type(weighting).__name__
             raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
         return None
-    if not has_meta_head:
-        raise UserError(f"weighting {kind} needs a meta-gradient; use MetaTartan")
-    return MetaHeadSettings(**given) if isinstance(given, Mapping) else given or MetaHeadSettings()
+    if not isinstance(settings, MetaHeadSettings):
+        settings = MetaHeadSettings(**(settings or {}))
+    return MetaHead(end_head, settings)
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
@@ -201,16 +123,3 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     else:
         metrics[monitor] = named_metric(monitor, classes)
     return EndTaskMetrics(metrics, monitor, classes)
-
-
-def evaluation_of(prepared: Prepared) -> dict[str, Any]:
-    """Return a module's arguments about the data and metric of its evaluation."""
-    if prepared.held_out is not None:
-        return {"held_out": True}
-    end_task = prepared.end_task
-    return {
-        "labels": end_task.labels,
-        "metric": end_task.metric,
-        "max_length": end_task.max_length,
-        "columns": end_task.notes.get("columns"),
-    }

@@ -36,10 +36,9 @@ class ResumePoints(Checkpoint):
 
     A resume point is only written where training can continue exactly: after a step that no
     evaluation follows, or after the evaluation. This callback has to be the last, so that the
-    others' states are those after the step: Lightning moves `Checkpoint`s behind all others and
-    keeps their order. The newest two points are kept. All processes of a run write a point
-    together, and end together, whichever of them got the signal. With a Trainer that has
-    `plugins=[DurableCheckpointIO()]`, points survive a power cut.
+    others' states are those after the step. The newest two points are kept. All processes of a run
+    write a point together, and end together, whichever of them got the signal. With a Trainer that
+    has `plugins=[DurableCheckpointIO()]`, points survive a power cut.
 
     Args:
         folder: folder of the stage's resume points.
@@ -69,36 +68,30 @@ class ResumePoints(Checkpoint):
         self._submitit: tuple[int, Callable[..., Any]] | None = None
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Install handlers for the signals by which a run is told to end."""
         assert isinstance(pl_module, TaskMixing)
         self._agreement, self._steps = pl_module.agreement, pl_module.planned_steps
         # Lightning's own exchange in every step, for which a GPU's host would wait
         trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None
         if threading.current_thread() is not threading.main_thread():
             return
-        self._submitit = submitit_handler()
-        for signum in (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1):
-            handler = signal.getsignal(signum)
-            # SIGUSR1 is the scheduler's only where Lightning has found one (SLURM)
-            if signum != signal.SIGUSR1 or callable(handler):
-                self._handlers[signum] = signal.signal(signum, self._on_signal)
+        self._submitit = _submitit_handler()
+        signals = {signal.SIGTERM, signal.SIGINT}
+        if callable(signal.getsignal(signal.SIGUSR1)):  # Lightning has found SLURM
+            signals.add(signal.SIGUSR1)
         if self._submitit is not None:
-            submitits = self._submitit[0]
-            self._handlers.setdefault(submitits, signal.signal(submitits, self._on_signal))
+            signals.add(signal.Signals(self._submitit[0]))
+        self._handlers = {each: signal.signal(each, self._on_signal) for each in signals}
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
-        """Write a point if it is time, unless an evaluation or the stage's end follows."""
         evaluates = self._every is not None and trainer.global_step % self._every == 0
         if not evaluates:
             self._take(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write a point after an evaluation if it is time."""
         if not trainer.sanity_checking:
             self._take(trainer)
 
     def on_train_end(self, *args: Any) -> None:
-        """Restore the signal handlers."""
         for signum, handler in self._handlers.items():
             signal.signal(signum, handler)
         self._handlers = {}
@@ -106,6 +99,7 @@ class ResumePoints(Checkpoint):
     on_exception = on_train_end
 
     def _take(self, trainer: pl.Trainer) -> None:
+        """Write a point if it is time, unless the stage ends."""
         if trainer.should_stop or trainer.global_step >= self._steps:
             self._requeue()
             return  # the stage's outcome is about to be written; then comes `leave_if_asked`
@@ -118,8 +112,7 @@ class ResumePoints(Checkpoint):
             return
         asked = decided // 2  # a signal that came since then waits for the next decision
         before = points(self._folder)
-        point = self._folder / f"{trainer.global_step:08d}.ckpt"
-        trainer.save_checkpoint(point, weights_only=False)
+        trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt", False)
         if trainer.is_global_zero:
             for old in before[:-1]:
                 old.unlink()
@@ -141,7 +134,7 @@ class ResumePoints(Checkpoint):
 
     def _requeue(self) -> None:
         """Let Lightning ask the scheduler to requeue the job, if that was asked."""
-        handler: Callable[..., Any] | Any = self._handlers.get(signal.SIGUSR1)
+        handler = self._handlers.get(signal.SIGUSR1)
         submitits = self._submitit is not None and self._submitit[0] == signal.SIGUSR1
         if self._asked == signal.SIGUSR1 and callable(handler) and not submitits:
             handler(self._asked, None)
@@ -150,13 +143,13 @@ class ResumePoints(Checkpoint):
         if signum == signal.SIGTERM and self._submitit is not None:
             # announces a signal to requeue, or the end; submitit itself lets it pass
             self._soon = True
-            return
-        if self._asked is not None:
+        elif self._asked is not None:
             raise KeyboardInterrupt  # asked twice: do not wait for the step
-        self._asked = signum
+        else:
+            self._asked = signum
 
 
-def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
+def _submitit_handler() -> tuple[int, Callable[..., Any]] | None:
     """Return the signal on which submitit requeues its job, and its handler; None elsewhere.
 
     Submitit requeues on preemption and, up to `max_num_timeout` times, at the time limit.
@@ -170,10 +163,7 @@ def submitit_handler() -> tuple[int, Callable[..., Any]] | None:
 
 
 def points(folder: Path) -> list[Path]:
-    """Return the stage's resume points, oldest first, including incomplete ones.
-
-    These are named by their steps alone; other checkpoints in the folder are not ours to remove.
-    """
+    """Return the resume points, named by their steps alone, oldest first, incomplete ones too."""
     return sorted(path for path in folder.glob("*.ckpt") if path.stem.isdigit())
 
 

@@ -23,19 +23,18 @@ from tartan.core.gradients import Gradient, put_gradient
 from tartan.core.task import Batch, MicroBatch
 from tartan.methods.replicas import ReplicatedBody
 
+_FORM = "_tartan_form"
+"""Attribute in which a sharded body keeps its unsharded form, whose parameters take no memory."""
+
 
 class ShardedBody(ReplicatedBody):
-    """A body of which each process holds a shard (see `tartan.core.body.SharedBody`).
-
-    `backward` sums over the processes, so that a gradient is that of this process's shard. Heads'
-    gradients are summed as those of replicas.
-    """
+    """A body of which each process holds a shard, whose gradient `backward` sums over all."""
 
     overlaps = False
 
     @property
     def parameters(self) -> list[nn.Parameter]:
-        """Shards of this process; what passes without a backward pass left gathered is freed."""
+        """The shards of this process; what passes left gathered is freed."""
         reshard(self.module)
         return super().parameters
 
@@ -47,7 +46,7 @@ class ShardedBody(ReplicatedBody):
             torch.autograd.backward(loss, retain_graph=retain_graph)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
-        """Take the passes that `filled` has added, with a gradient of zero."""
+        """Take the passes that other processes need, with a gradient of zero."""
         with frozen_running_statistics(self.module):
             for part in batch.fillers:
                 loss = 0 * loss_of(part)
@@ -57,7 +56,7 @@ class ShardedBody(ReplicatedBody):
     def begin_sum(
         self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
-        """See `SharedBody.begin_sum`; the body's gradient was summed by `backward`."""
+        """Sum the heads' gradients; the body's was summed by `backward`."""
         whole = [i for i, p in enumerate(parameters) if not isinstance(p, DTensor)]
         wait = super().begin_sum(
             key, [parameters[i] for i in whole], [gradient[i] for i in whole], loss
@@ -73,18 +72,20 @@ class ShardedBody(ReplicatedBody):
         return waited
 
     def total(self, products: Tensor) -> Tensor:
-        """Sum the products over the shards."""
         whole = products.clone()
         distributed.all_reduce(whole)
         return whole
 
     def put(self, gradient: Gradient) -> None:
-        """Hand this shard's gradient to the optimiser as part of the whole one."""
         parameters = self.parameters
         whole = [
-            None if value is None else _like(parameter, value)
+            value if value is None else DTensor.from_local(
+                value, parameter.device_mesh, parameter.placements,
+                run_check=False, shape=parameter.shape, stride=parameter.stride(),
+            )
             for parameter, value in zip(parameters, gradient, strict=True)
-        ]
+            if isinstance(parameter, DTensor)
+        ]  # fmt: skip
         put_gradient(parameters, whole)
 
 
@@ -107,7 +108,11 @@ def shard(body: nn.Module, mesh: DeviceMesh) -> None:
     """
     if isinstance(body, FSDPModule):
         return
-    form = _form_of(body)
+    empty = {
+        id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
+        for p in body.parameters()
+    }
+    form = copy.deepcopy(body, empty)  # type: ignore[arg-type]
     layers = [m for m in body.modules() if isinstance(m, nn.ModuleList)]
     for layer in layers[0] if layers else ():
         fully_shard(layer, mesh=mesh)
@@ -145,27 +150,6 @@ def whole_copy(body: nn.Module) -> nn.Module:
     return form
 
 
-_FORM = "_tartan_form"
-"""Attribute in which a sharded body keeps its unsharded form, without parameters."""
-
-
-def _form_of(body: nn.Module) -> nn.Module:
-    """Return a copy of a body whose parameters take no memory."""
-    empty = {
-        id(p): nn.Parameter(torch.empty_like(p, device="meta"), p.requires_grad)
-        for p in body.parameters()
-    }
-    return copy.deepcopy(body, empty)  # type: ignore[arg-type]
-
-
-def _like(parameter: nn.Parameter, value: Tensor) -> Tensor:
-    assert isinstance(parameter, DTensor)
-    return DTensor.from_local(
-        value, parameter.device_mesh, parameter.placements,
-        run_check=False, shape=parameter.shape, stride=parameter.stride(),
-    )  # fmt: skip
-
-
 def is_sharded(module: nn.Module) -> bool:
     """Return whether some of the module's parameters are in other processes."""
     return any(isinstance(part, FSDPModule) for part in module.modules())
@@ -179,9 +163,10 @@ def whole_state(module: nn.Module) -> dict[str, Tensor]:
     if is_sharded(module):
         reshard(module)
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)
-        found = get_model_state_dict(module, options=options)
-        return {name: value.clone() for name, value in found.items() if isinstance(value, Tensor)}
-    return {name: value.detach().cpu().clone() for name, value in module.state_dict().items()}
+        state = get_model_state_dict(module, options=options)
+    else:
+        state = module.state_dict()
+    return {n: v.detach().cpu().clone() for n, v in state.items() if isinstance(v, Tensor)}
 
 
 def load_whole_state(module: nn.Module, state: Mapping[str, Tensor]) -> None:

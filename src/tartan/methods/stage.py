@@ -15,10 +15,7 @@ from tartan.errors import UserError
 from tartan.methods.optimisation import Optimisation
 from tartan.settings import Checked, Count, Positive
 
-LARGEST_BATCH = 2**20
-"""Maximum size of a batch [examples]; with larger ones, indices alone would fill the memory."""
-InnerProducts = Literal["float32", "float64"]
-BatchSize = Annotated[int, Ge(1), Le(LARGEST_BATCH)]
+BatchSize = Annotated[int, Ge(1), Le(2**20)]
 
 
 @dataclass
@@ -63,7 +60,7 @@ class Stage(Checked):
     freeze_body: bool = False
     fresh_end_head: bool = False
     sampled: Count | None = None
-    inner_products: InnerProducts = "float32"
+    inner_products: Literal["float32", "float64"] = "float32"
     optimisation: Optimisation = field(default_factory=Optimisation)
     meta_head: MetaHeadSettings = field(default_factory=MetaHeadSettings)
 
@@ -84,18 +81,14 @@ class Stage(Checked):
             end_task: number of the end task's training examples; None in a stage without it.
             others: number of examples of each of the stage's other tasks.
         """
-        examples = self.epoch_examples(end_task, others)
+        examples = end_task
+        if examples is None or self.epochs_of == "largest":
+            examples = max([*others, end_task or 0])
         steps = self.steps(examples)
-        return steps, min(self.evaluation_interval(examples), steps)
-
-    def epoch_examples(self, end_task: int | None, others: Sequence[int]) -> int:
-        """Return the number of examples that make an epoch (for arguments see `length`)."""
-        if end_task is not None and self.epochs_of == "end_task":
-            return end_task
-        return max([*others, *([] if end_task is None else [end_task])])
+        return steps, min(steps, self.evaluate_every or math.ceil(examples / self.batch_size))
 
     def steps(self, examples: int) -> int:
-        """Return the optimiser steps over `examples` training examples: the lower of two bounds."""
+        """Return the optimiser steps with epochs of `examples`: the lower of the two bounds."""
         bounds = []
         if self.max_steps is not None:
             bounds.append(self.max_steps)
@@ -103,9 +96,3 @@ class Stage(Checked):
             epochs = Fraction(str(self.max_epochs))  # 2.2 as it is written: 2.2 * 50 is above 110
             bounds.append(math.ceil(epochs * examples / self.batch_size))
         return max(1, min(bounds))
-
-    def evaluation_interval(self, examples: int) -> int:
-        """Return the number of optimiser steps between evaluations."""
-        if self.evaluate_every is not None:
-            return self.evaluate_every
-        return math.ceil(examples / self.batch_size)

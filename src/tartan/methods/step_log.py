@@ -13,6 +13,7 @@ import torch
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 
+from tartan.core.step import StepRecord
 from tartan.core.weighting.aang import Factored
 from tartan.errors import UserError
 from tartan.files import write_text_durably
@@ -44,8 +45,8 @@ class _Table:
         for line in self._file.read_text(encoding="utf-8", errors="replace").splitlines(True):
             cells = line.split(",")
             if line.endswith("\n") and len(cells) == len(self._columns):
-                own = cells[0] == self._stage and cells[1].isdecimal()
-                lines += [] if own and int(cells[1]) > step else [line]
+                of_stage = cells[0] == self._stage and cells[1].isdecimal()
+                lines += [] if of_stage and int(cells[1]) > step else [line]
         write_text_durably(self._file, "".join(lines))
 
     def append(self, rows: Iterable[Sequence[object]]) -> None:
@@ -78,49 +79,34 @@ class StepLog(pl.Callback):
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop the rows of steps that will be repeated, and connect to the loggers."""
         assert isinstance(pl_module, TaskMixing)
         pl_module.logs_steps = False
         if trainer.is_global_zero:
             self._table.cut(trainer.global_step)
 
-    def on_train_batch_end(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, *args: Any
-    ) -> None:
-        """Store the step's record."""
-        assert isinstance(pl_module, TaskMixing)
-        record, finite = pl_module.last_record, pl_module.last_finite
-        if record is None or finite is None:
-            return
+    def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
+        record: StepRecord = pl_module.last_record
         values = {
             f"{kind}/{task}": vector[index]
             for kind, name in OF_A_TASK.items()
             if (vector := getattr(record, name)) is not None
             for index, task in enumerate(record.tasks)
         }
-        of_step = (record.meta_loss, record.meta_head_loss, ~finite)
+        of_step = (record.meta_loss, record.meta_head_loss, ~pl_module.last_finite)
         values |= {n: v for n, v in zip(OF_A_STEP, of_step, strict=True) if v is not None}
         self._pending.append((trainer.global_step, record.tasks, values))
         if len(self._pending) >= self._flush_every:
             self._flush(trainer)
 
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the stored records, so that the log is complete at each evaluation."""
-        self._flush(trainer)
-
     def on_save_checkpoint(self, trainer: pl.Trainer, *args: Any) -> None:
-        """Write the stored records, so that the log is as far as the checkpoint."""
-        self._flush(trainer)
+        self._flush(trainer)  # so that the log is as far as the checkpoint
 
-    def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the remaining records."""
-        self._flush(trainer)
+    on_validation_start = on_train_end = on_save_checkpoint
 
     def on_exception(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
     ) -> None:
-        """Write the remaining records where training itself ended: they show what went wrong."""
-        if isinstance(exception, UserError):
+        if isinstance(exception, UserError):  # the last steps show what went wrong
             self._flush(trainer)
 
     def _flush(self, trainer: pl.Trainer) -> None:
@@ -139,10 +125,9 @@ class StepLog(pl.Callback):
             if every and step % every == 0:
                 for logger in trainer.loggers:
                     logger.log_metrics(values, step - 1)  # as Lightning counts
-            of_step = [_cell(values.get(kind)) for kind in OF_A_STEP]
             for task in tasks:
-                of_task = [_cell(values.get(f"{kind}/{task}")) for kind in OF_A_TASK]
-                rows.append([step, task, *of_task, *of_step])
+                names = (*(f"{kind}/{task}" for kind in OF_A_TASK), *OF_A_STEP)
+                rows.append([step, task, *(_cell(values.get(name)) for name in names)])
         self._pending.clear()
         if trainer.is_global_zero:
             self._table.append(rows)
@@ -162,7 +147,6 @@ class FactorLog(pl.Callback):
         self._table = _Table(file, FACTOR_COLUMNS, stage)
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Drop the rows of steps that will be repeated; write the first rows of a new stage."""
         if trainer.is_global_zero:
             # a new stage has no rows, whatever a run that was killed early has left
             self._table.cut(trainer.global_step or -1)
@@ -170,7 +154,6 @@ class FactorLog(pl.Callback):
             self._write(trainer, pl_module)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Write the present factors."""
         if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
             self._write(trainer, pl_module)
 

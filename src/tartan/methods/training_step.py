@@ -7,10 +7,8 @@ from contextlib import nullcontext
 from typing import Any, Self
 
 import torch
-from lightning.pytorch.callbacks import StochasticWeightAveraging
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
-from torch.optim.swa_utils import SWALR
 
 from tartan.core.body import SharedBody
 from tartan.core.device import StepState, is_cpu, without_autocast
@@ -24,7 +22,7 @@ from tartan.data.batches import BatchNeeds
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
 from tartan.kernels.attention import use_kernels
-from tartan.methods.checks import check_optimised
+from tartan.methods.checks import check_optimised, check_processes
 from tartan.methods.classifier import EndTaskClassifier
 from tartan.methods.optimisation import Optimisation, prepare_update, set_rates
 from tartan.methods.parts import weighting_of
@@ -39,20 +37,15 @@ class TrainingStep(EndTaskClassifier):
     In each step, the gradient of each task with respect to the body is computed, the weighting
     combines them into one, and each head gets its own task's gradient, unweighted.
 
-    `TaskMixing` makes the parts and keeps them under the names of its arguments.
-
     Attributes:
-        heads: the tasks' heads by name; one that tasks share is stored once.
         shared: the body, as steps use it, and the processes that have the rest of each batch.
-        passes: makes the object that takes a step's passes; a callback may exchange it, to measure
-            them.
+        passes: makes the object that takes a step's passes, which a callback may measure.
         logs_steps: whether losses and weights are sent to the Trainer's loggers.
         last_record: record of the last step; None before the first.
-        last_finite: whether the last step's numbers were finite, a scalar on the device; None
-            before the first.
+        last_finite: whether the last step's numbers were finite, a scalar on the device.
         skipped: number of steps that were skipped because a number was not finite, a scalar.
-        applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`;
-            zeros before it.
+        applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`.
+        planned_steps: number of optimiser steps of the training.
     """
 
     optimisation: Optimisation
@@ -90,10 +83,7 @@ class TrainingStep(EndTaskClassifier):
         )
 
     def given_data(self) -> TaskData | None:
-        """Return the data that this call of the Trainer was given; None for loaders.
-
-        `trainer.datamodule` may be of an earlier call.
-        """
+        """Return the data of this call of the Trainer, not an earlier one's; None for loaders."""
         selector = self.trainer._data_connector._datahook_selector
         data = None if selector is None else selector.datamodule
         return data if isinstance(data, TaskData) else None
@@ -110,42 +100,19 @@ class TrainingStep(EndTaskClassifier):
             shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
 
     def double(self) -> Self:
-        """Convert parameters and buffers to float64.
-
-        A weighting's weights that still have their initial values, for instance 1/3, are
-        initialised anew in float64: those in float32 are rounded.
-        """
-        node, names = self.hparams["weighting"], [task.name for task in self.tasks]
-        # Lightning calls this where new tensors are on a GPU, and the module is not there yet
-        start = {name: v.cpu() for name, v in weighting_of(node, names).state_dict().items()}
-        state = self.weighting.state_dict()
-        untouched = all(value.cpu().equal(start[name]) for name, value in state.items())
+        """Convert to float64; weights that are still initial, as 1/3, are not rounded before."""
         super().double()
-        if untouched:
-            self.weighting.load_state_dict(weighting_of(node, names, "64-true").state_dict())
+        if not self.applied_weights.any():
+            names = [task.name for task in self.tasks]
+            initial = weighting_of(self.hparams["weighting"], names, "64-true")
+            self.weighting.load_state_dict(initial.state_dict())
         return self
 
     def on_fit_start(self) -> None:
         """Connect to the other processes, which exist from now on."""
         self._begin_alone()
-        trainer, needs = self.trainer, self.weighting.needs
-        if trainer.world_size != trainer.num_devices * trainer.num_nodes:
-            raise UserError(
-                f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
-                f"and num_nodes={trainer.num_nodes} need more or fewer: in a SLURM job, srun "
-                "starts one for each device"
-            )
-        trained = any(parameter.requires_grad for parameter in self.body.parameters())
-        if (needs.meta_gradient or needs.second_batches) and not trained:
-            raise UserError(
-                "no parameter of the body is trained, of whose gradients this weighting would learn"
-            )
+        check_processes(self, self.trainer)
         if is_sharded(self.body):
-            if needs.example_weights:
-                raise UserError(
-                    "weighting=meta_examples takes forward derivatives, which a sharded body does "
-                    "not have; use trainer=ddp (in a program ReplicaStrategy())"
-                )
             self.shared = ShardedBody(self.body, self.inner_products)
         elif self.trainer.world_size > 1:
             self.shared = ReplicatedBody(self.body, self.inner_products)
@@ -164,7 +131,6 @@ class TrainingStep(EndTaskClassifier):
     def configure_optimizers(self) -> dict[str, Any]:
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
         optimiser = self.new_optimiser()
-        check_optimised(self, optimiser)
         self.planned_steps = self._count_steps()
         schedule = self.optimisation.schedule(optimiser, self.planned_steps)
         # a schedule of a subclass begins with the peak rates, not those of the first warm-up step,
@@ -174,43 +140,27 @@ class TrainingStep(EndTaskClassifier):
         return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def _count_steps(self) -> int:
-        """Return the optimiser steps of the training, the lower of the Trainer's two bounds.
-
-        `trainer.estimated_stepping_batches` would ask for the loaders, and drop the state that a
-        checkpoint has for them.
-        """
+        # not `trainer.estimated_stepping_batches`, which drops the state of a checkpoint's loaders
         trainer, data = self.trainer, self.given_data()
         if trainer.global_step and not trainer.ckpt_path:
             raise UserError("this Trainer has trained already; make a new one, or give ckpt_path")
         steps, epochs = int(trainer.max_steps), trainer.max_epochs
         if epochs in (-1, None):
             return steps
-        if data is None:
-            raise UserError(
-                "training takes the batches of TartanData: fit(module, datamodule=data)"
-            )
+        assert data is not None  # see `setup`
         epoch, limit = data.epoch_steps(self.batch_needs), trainer.limit_train_batches
         epoch = min(epoch, limit) if isinstance(limit, int) else int(epoch * limit)
         by_epochs = max(epoch, 1) * int(epochs)
         return by_epochs if steps == -1 else min(steps, by_epochs)
 
     def on_train_start(self) -> None:
-        """Set the next step's rates by this training's schedule.
-
-        A checkpoint holds those of the schedule that it was written with, which may be shorter.
-        """
-        averages = [c for c in self.trainer.callbacks if isinstance(c, StochasticWeightAveraging)]
-        if averages and not self.trainer.lr_scheduler_configs:
-            return  # going on from a checkpoint, it brings its own schedule with the next epoch
+        # a checkpoint holds the rates of the schedule that it was written with
         schedule = self.lr_schedulers()
         if isinstance(schedule, LambdaLR):  # another one is a subclass's
             set_rates(schedule)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Make an evaluation follow the last step.
-
-        Lightning evaluates at multiples of an interval, and when training is about to stop.
-        """
+        """Make an evaluation follow the last step, as Lightning does when training is to stop."""
         if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
             self.trainer.should_stop = True
 
@@ -225,10 +175,6 @@ class TrainingStep(EndTaskClassifier):
         Returns:
             `loss`, the weighted sum of the tasks' losses, a detached scalar, for callbacks.
         """
-        if not isinstance(batch, StepBatch):
-            raise UserError(
-                "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
-            )
         if batch_idx == 0:  # a callback may have unfrozen some
             check_optimised(self, self.trainer.optimizers[0])
         meta_head = [] if self.meta_head is None else [self.meta_head]
@@ -253,8 +199,8 @@ class TrainingStep(EndTaskClassifier):
         samples = len(tasks) < len(self.tasks)
         mix = self.weighting.mix_sampled if samples else self.weighting.mix
         # the program's own draws go on where they were
-        own = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
-        with own, fresh_casts(self.device) if is_sharded(self.body) else nullcontext():
+        fork = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
+        with fork, fresh_casts(self.device) if is_sharded(self.body) else nullcontext():
             passes = self.passes(self.shared, seed)
             record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
         gradients.put()
@@ -280,13 +226,9 @@ class TrainingStep(EndTaskClassifier):
         prepare_update(optimiser.optimizer, norm, self.optimisation.clip_norm, finite)
         optimiser.step()  # in any case: Lightning counts the steps by it
         optimiser.zero_grad(set_to_none=True)
-        scheduler = self.lr_schedulers()
-        # that of StochasticWeightAveraging counts epochs, and is missing until the next one begins
-        # where a training goes on inside an epoch
-        if scheduler is not None and (
-            not isinstance(scheduler, SWALR) or self.trainer.is_last_batch
-        ):
-            scheduler.step()  # type: ignore[union-attr, call-arg]
+        schedule: Any = self.lr_schedulers()
+        if schedule is not None:
+            schedule.step()
         self.applied_weights.copy_(
             torch.where(finite, self._weights_of_all(record), self.applied_weights)
         )

@@ -19,8 +19,8 @@ from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
+from tartan.methods.fit import StageOutcome
 from tartan.methods.flops import BACKWARD
-from tartan.methods.outcome import StageOutcome
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
 from tartan.runs.name import as_given, option_of

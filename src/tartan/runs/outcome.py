@@ -18,7 +18,7 @@ from tartan.core.task_names import END_TASK
 from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
 from tartan.data.prepared import Prepared
 from tartan.evaluation.metrics import SplitScores
-from tartan.methods.outcome import StageOutcome
+from tartan.methods.fit import StageOutcome
 from tartan.methods.precision import resolve_precision
 from tartan.runs.result import (
     SCHEMA,

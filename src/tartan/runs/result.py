@@ -119,10 +119,8 @@ class Measured(Plain):
 
     seconds: Amount
     tokens_per_second: float | None = None
-    floor_share: float | None = None
     peak_memory_bytes: Count | None = None
     processes: Count = 1
-    summed_bytes: Count = 0
 
 
 class Stage(Plain):

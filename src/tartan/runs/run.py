@@ -23,10 +23,9 @@ from tartan.figures.style import figure_text
 from tartan.figures.weights import draw_factor_weights, draw_task_weights
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
-from tartan.methods.fit import FACTOR_LOG, STEP_LOG, evaluate_on_test, fit_stage
+from tartan.methods.fit import FACTOR_LOG, STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
 from tartan.methods.launch import clean_processes, is_main_process
 from tartan.methods.module import TaskMixing
-from tartan.methods.outcome import StageOutcome
 from tartan.methods.parts import METRICS, keep_heads
 from tartan.methods.shards import load_whole_state, unshard, whole_state
 from tartan.methods.stage import Stage

@@ -53,7 +53,7 @@ def print_summary(
         show(_weights(result.final_task_weights), highlight=True)
     if verbose:
         show("* chooses the checkpoint", style="dim")
-        show("GiB: peak memory; † share of the time in passes and updates", style="dim")
+        show("GiB: peak memory", style="dim")
     for stage in result.stages:
         if stage.skipped:
             show(
@@ -138,7 +138,7 @@ def _stages(result: Result) -> Table:
     # names of tasks are not cut
     table.add_column("stage", style="dim", min_width=2 + max(map(len, tasks), default=0))
     headings = ["steps", "seconds", "tokens" if text else "examples", "GFLOP"]
-    for name in (*headings, *(("tok/s", "padding") if text else ()), "GiB", "floor †"):
+    for name in (*headings, *(("tok/s", "padding") if text else ()), "GiB"):
         table.add_column(name, justify="right", style="dim")
     for stage in result.stages:
         measured, amounts, flops = stage.measured, _amounts(stage, text), stage.cost.flops or {}
@@ -152,7 +152,6 @@ def _stages(result: Result) -> Table:
             _giga(sum(flops.values())),
             *((speed, _or_dash(stage.cost.padding_share, ".0%")) if text else ()),
             _or_dash(peak and peak / 2**30, ".1f"),
-            _or_dash(measured.floor_share, ".0%"),
         )
         if len(amounts) > 1:
             for name, count in amounts.items():
