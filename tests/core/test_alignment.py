@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from tartan.core import alignment
+from tartan.core.body import BodyGradient, SharedBody, Summed
+from tartan.core.passes import Passes
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
 from tartan.encoders.tiny import TinyEncoder
@@ -20,9 +21,10 @@ from tests.core.steps import collated
 
 def example_alignments(body, task, batch, direction, reseed):
     """Of the whole batch, whatever its micro-batches."""
-    seed = lambda part: reseed(task.name, part)  # noqa: E731
-    found = alignment.example_alignments(body, task, batch, direction, seed)
-    return tuple(torch.cat(parts) for parts in found)
+    shared = SharedBody(body, torch.float64)
+    passes = Passes(shared, seed=lambda purpose, part: reseed(purpose.task, part))
+    along = BodyGradient(shared, task, lambda: Summed(direction, torch.zeros(())))
+    return passes.alignments(task, batch, along)
 
 
 def reseed(name, part):

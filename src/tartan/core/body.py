@@ -26,16 +26,11 @@ class Summed(NamedTuple):
 class SharedBody:
     """The shared body as a step sees it; here this process trains it alone.
 
-    Subclasses sum over several processes, which have replicas or shards of it and call the same
-    methods in the same order.
-
-    Attributes:
-        module: the body itself.
-        product_dtype: the type in which inner products are accumulated.
-        overlaps: whether sums over processes run during the next task's pass.
+    Subclasses sum over several processes, which call the same methods in the same order.
+    Inner products are accumulated in `product_dtype`.
     """
 
-    overlaps: bool = False
+    overlaps: bool = False  # whether sums over processes run during the next task's pass
 
     def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
         self.module, self.product_dtype = module, product_dtype
@@ -69,11 +64,8 @@ class SharedBody:
     ) -> Callable[[], Summed]:
         """Begin to sum a gradient and a loss over processes; return what waits for the sum.
 
-        Args:
-            key: identifies the sum; the parameters that it reaches are the same in every step.
-            parameters: the parameters of `gradient`'s entries.
-            gradient: this process's share, which is consumed.
-            loss: this process's share, a scalar.
+        `gradient`, which is consumed, and `loss` are this process's share. The parameters that
+        sums of the same `key` reach are the same in every step.
         """
         summed = Summed(gradient, loss)
         return lambda: summed
@@ -83,11 +75,9 @@ class SharedBody:
     ) -> Tensor:
         """Return all processes' parts of a batch, `(sum of n, ...)`, in its micro-batches' order.
 
-        Args:
-            key: identifies the parts, whose type and shape but for `n` are the same in every step.
-            parts: a tensor of shape `(n, ...)` for each micro-batch of this process.
-            batch: this process's share of the batch.
-            sizes: `n` of every micro-batch of all processes.
+        `parts` has a tensor `(n, ...)` for each micro-batch of this process's share, `batch`;
+        `sizes` has `n` of every micro-batch of all processes. Type and shape but for `n` are the
+        same in every step for the same `key`.
         """
         return torch.cat(list(parts))
 
@@ -107,13 +97,9 @@ class SharedBody:
 class BodyGradient:
     """The gradient `g_i` of a task's loss with respect to the body, summed over processes.
 
-    Args:
-        body: the body.
-        task: the task of the loss.
-        arrive: waits for the sum over processes, called when the gradient is first used. Its
-            entries are those of the body's parameters and, after these, the head's.
-        body_entries: number of the body's; None for all.
-        read: what the task's head has read of the batch; None where it was not kept.
+    `arrive` waits for the sum, when the gradient is first used. Its first `body_entries` (or all)
+    belong to the body's parameters, the others to the head's. `read` is what the head has read of
+    the batch, if it was kept.
     """
 
     def __init__(
@@ -141,13 +127,7 @@ class BodyGradient:
 
     @property
     def values(self) -> Gradient:
-        """The tensors, an entry for each of the body's parameters; not to be changed.
-
-        To clip or scale a gradient, put the factor into its weight: its norm is known by then.
-
-        Raises:
-            ValueError: the tensors were handed over by `take`.
-        """
+        """The tensors, not to be changed; a ValueError after `take`."""
         if self._taken:
             raise ValueError(f"the gradient of task {self.task.name} has been mixed already")
         return self._summed.gradient[: self._body_entries]
@@ -164,10 +144,7 @@ class BodyGradient:
         return inner_product(self, self)
 
     def take(self) -> Gradient:
-        """Hand over the tensors, which the caller may change; this gradient no longer has them.
-
-        So a step holds no more gradients than it combines.
-        """
+        """Hand over the tensors, so that a step holds no more gradients than it combines."""
         values, self._taken = self.values, True
         self._summed.gradient[: self._body_entries] = [None] * len(values)
         return values
@@ -213,8 +190,7 @@ def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
 def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
     """Let passes normalise by their own batch without updating running statistics.
 
-    For every pass except a task's own: validation batches, second batches and products with the
-    meta-gradient must not influence later evaluations.
+    For every pass but a task's own: others must not influence later evaluations.
     """
     tracking = _tracking(body)
     for module in tracking:

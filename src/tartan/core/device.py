@@ -25,10 +25,9 @@ def is_on_cuda(accelerator: str) -> bool:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Compute in the types of the operands, inside of a Trainer's mixed precision too.
+    """Compute in the types of the operands, also inside of mixed precision.
 
-    Autocast would compute every matrix product in 16 bits: of gradients' inner products, of
-    backward passes whose forward pass was in float32, in the solvers of weightings.
+    Autocast would compute inner products of gradients and weightings' solvers in 16 bits.
     """
     return torch.autocast(device.type, enabled=False)
 
@@ -43,27 +42,20 @@ def present_autocast(device: torch.device) -> Callable[[], AbstractContextManage
 
 
 class StepState:
-    """A copy of what a step changes besides parameters, to undo a step with non-finite numbers.
-
-    Whether to restore it is decided on the device, so that the host does not wait.
-
-    Args:
-        modules: modules whose buffers are copied, which a step may change or replace.
-        parameters: parameters that are copied.
-    """
+    """A copy of modules' buffers and of parameters, to undo a step with non-finite numbers."""
 
     def __init__(self, modules: Iterable[nn.Module], parameters: Iterable[nn.Parameter]) -> None:
-        owners = [owner for module in modules for owner in module.modules()]
         self._buffers = [
             (owner, name, buffer.detach().clone())
-            for owner in owners
+            for module in modules
+            for owner in module.modules()
             for name, buffer in owner.named_buffers(recurse=False)
         ]
         self._parameters = [(parameter, parameter.detach().clone()) for parameter in parameters]
 
     @torch.no_grad()
     def restore_unless(self, finite: Tensor) -> None:
-        """Restore everything where `finite`, a scalar boolean, is False."""
+        """Restore everything where `finite`, a scalar boolean, is False; decided on the device."""
         for owner, name, before in self._buffers:
             now = getattr(owner, name)
             now.copy_(torch.where(finite, now, before))

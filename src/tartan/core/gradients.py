@@ -16,9 +16,7 @@ from tartan.core.device import is_cpu
 Gradient = list[Tensor | None]
 """An entry for each parameter; None, where the loss does not reach it, counts as zero."""
 CHUNK = 2**24
-"""Size to which tensors are joined for one kernel, on devices where launching kernels is slow
-[numbers].
-"""
+"""Size to which tensors are joined for one kernel where launching kernels is slow [numbers]."""
 
 
 def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
@@ -42,16 +40,10 @@ def dot(
     dtype: torch.dtype = torch.float32,
     device: torch.device | None = None,
 ) -> Tensor:
-    """Return the inner product of two gradients, a scalar.
+    """Return the inner product of two gradients, a scalar, accumulated in `dtype` or a wider type.
 
-    On a CPU it is accumulated tensor by tensor, 6 times cheaper than concatenating first; elsewhere
-    over a few chunks.
-
-    Args:
-        left: an entry for each parameter.
-        right: the same.
-        dtype: the type in which products are accumulated, if it is wider than the tensors'.
-        device: device of the result if there is nothing to multiply.
+    On a CPU tensor by tensor, 6 times cheaper than concatenating first; elsewhere over a few
+    chunks. `device` is that of the result if there is nothing to multiply.
     """
     pairs = [
         (a.reshape(-1), b.reshape(-1))  # not view: a gradient may have another memory layout
@@ -61,14 +53,13 @@ def dot(
     if not pairs:
         return torch.zeros((), dtype=dtype, device=device)
     lefts, rights = zip(*pairs, strict=True)
-    if is_cpu(lefts[0].device):
-        products = [_dot(a, b, dtype) for a, b in pairs]
-    elif left is right:  # of a norm, which is joined once
-        products = [_dot(a, a, dtype) for a in chunked(lefts, CHUNK)]
-    else:
-        both = zip(chunked(lefts, CHUNK), chunked(rights, CHUNK), strict=True)
-        products = [_dot(a, b, dtype) for a, b in both]
-    return torch.stack(products).sum()
+    pieces: Iterable[tuple[Tensor, Tensor]] = pairs
+    if not is_cpu(lefts[0].device):
+        if left is right:  # of a norm, which is joined once
+            pieces = ((a, a) for a in chunked(lefts, CHUNK))
+        else:
+            pieces = zip(chunked(lefts, CHUNK), chunked(rights, CHUNK), strict=True)
+    return torch.stack([_dot(a, b, dtype) for a, b in pieces]).sum()
 
 
 def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
@@ -89,12 +80,9 @@ def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
-    """Return the cosine from an inner product and two squared norms; 0, not NaN, if a norm is 0.
-
-    `torch.where` rather than an `if`: a branch on a tensor would wait for the device.
-    """
+    """Return the cosine from an inner product and two squared norms; 0, not NaN, if a norm is 0."""
     scale = squared_left.sqrt() * squared_right.sqrt()
-    zero = scale == 0
+    zero = scale == 0  # `where`, not `if`: a branch on a tensor would wait for the device
     return torch.where(zero, torch.zeros_like(product), product / torch.where(zero, 1.0, scale))
 
 
@@ -142,10 +130,7 @@ def mean_of(gradients: Sequence[Gradient]) -> Gradient:
 def _paired(
     total: Gradient, gradient: Gradient
 ) -> tuple[tuple[list[Tensor], list[Tensor]], list[Tensor], list[Tensor]]:
-    """Return the tensors that both have, those of `gradient` alone, and those of `total` alone.
-
-    Those of `gradient` alone are put into `total` as they are.
-    """
+    """Return the tensors that both have, only `gradient` (now in `total` too), and only `total`."""
     left: list[Tensor] = []
     right: list[Tensor] = []
     alone: list[Tensor] = []

@@ -22,16 +22,14 @@ class MetaHeadSettings:
         kind: `separate` (equation 7) or `shared`: the end task's own head (equation 6, the
             same-head ablation of figure 3).
         examples: end-task training examples it is fitted on (paper: 16 or 32) [examples].
-        examples_from: `batch` draws them from the step's own end-task batch, whose features are at
-            hand; `rest` from all other training examples, which takes one more forward pass of
-            theirs and keeps the meta-gradient independent of the batch. The paper leaves it open:
-            Algorithm 1's line can be read as the batch that the end task's gradient uses, its
-            comment and section 4 ("samples from the train set") as a new sample.
+        examples_from: `batch` draws them from the step's own end-task batch (Algorithm 1's line);
+            `rest` from all other training examples (its comment, and section 4), which takes one
+            more forward pass and keeps the meta-gradient independent of the batch.
         steps: gradient steps on the cached features (paper: 10) [steps].
         lr: learning rate of these steps.
         weight_decay: weight decay of these steps.
         fresh: start from a new random initialisation at every step (section 3.3); otherwise from
-            where the last step left it, the first from a random one.
+            where the last step left it.
         tolerance: stop as soon as a step has changed the loss by less than this share of it; None
             takes all `steps`.
     """
@@ -55,13 +53,9 @@ class MetaHeadSettings:
 
 
 class MetaHead(nn.Module):
-    """A head of the end task's shape that is refitted on cached features.
+    """A head of the class and sizes of `end_head` that is refitted on cached features.
 
-    Args:
-        end_head: the end task's head, whose class and sizes are copied, but not its values.
-
-    Raises:
-        ValueError: a parameter of the head has no `reset_parameters` that initialises it.
+    A parameter of it without a `reset_parameters` is a ValueError.
     """
 
     def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:
@@ -98,8 +92,7 @@ class MetaHead(nn.Module):
         )
         converged = torch.zeros((), dtype=torch.bool, device=device)
         last = torch.full((), float("nan"), device=device)
-        # Autocast keeps the 16-bit copy of a weight for as long as its context lasts: inside the
-        # training step's context all steps but the first would use stale weights.
+        # autocast keeps 16-bit copies of weights: all steps but the first would use stale ones
         with without_autocast(device):
             for _ in range(settings.steps):
                 optimiser.zero_grad(set_to_none=True)

@@ -15,27 +15,19 @@ from tartan.core.gradients import Gradient, add_scaled_, move_towards_
 
 @dataclass(frozen=True)
 class Mixed:
-    """The combined gradient of a step, `sum_i alpha_i g_i`.
-
-    Attributes:
-        gradient: an entry for each of the body's parameters.
-        weights: the applied weight `alpha_i` of each task, by name, scalars.
-        cosines: cosine of each task's gradient with the meta-gradient, in the step's order,
-            `(tasks,)`; None without a meta-gradient.
-        squared_norm: squared norm of `gradient`, if it is known without computing it; else None.
-    """
+    """The combined gradient of a step, `sum_i alpha_i g_i`."""
 
     gradient: Gradient
-    weights: dict[str, Tensor]
-    cosines: Tensor | None = None
-    squared_norm: Tensor | None = None
+    weights: dict[str, Tensor]  # the applied `alpha_i` of each task, by name, scalars
+    cosines: Tensor | None = None  # of each task's gradient with the meta-gradient, `(tasks,)`
+    squared_norm: Tensor | None = None  # of `gradient`, if it is known without computing it
 
 
 class RunningMean:
     """Computes `sum_i f_i g_i / sum_i f_i` for factors that are not negative.
 
-    Gradients are added one at a time, before later factors are known, so that a softmax over all
-    tasks needs the memory of one gradient only. What is stored is the mean of the gradients so far.
+    What is stored is the mean of the gradients so far. So a softmax over all tasks needs the memory
+    of one gradient only, before later factors are known.
     """
 
     def __init__(self) -> None:
@@ -107,5 +99,4 @@ def weighted_sum(gradients: Iterable[BodyGradient], weights: Tensor) -> Mixed:
 
 
 def _scalar(gradient: BodyGradient, value: Tensor | float) -> Tensor:
-    """Return a gradient's weight as a scalar tensor on the gradient's device."""
     return torch.as_tensor(value, device=gradient.loss.device).reshape(())

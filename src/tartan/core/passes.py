@@ -8,8 +8,8 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from tartan.core.alignment import example_alignments
 from tartan.core.body import (
     BodyGradient,
     SharedBody,
@@ -17,17 +17,18 @@ from tartan.core.body import (
     frozen_running_statistics,
     running_statistics,
 )
-from tartan.core.device import present_autocast
+from tartan.core.device import present_autocast, without_autocast
 from tartan.core.gradients import take_gradient
 from tartan.core.meta_head import MetaHead
 from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
 
+_PLAIN = SDPBackend.MATH  # the only attention of torch with forward-mode derivatives
+
 
 class Purpose(NamedTuple):
-    """What is computed in a step, which decides its random seed and whose cost it is.
+    """What is computed in a step, and for which task: its random seed, and whose cost it is.
 
-    What is computed for the meta-gradient has kinds of its own, with which no task's name can
-    coincide. `task` is empty where there is none.
+    No task's name can coincide with the kinds of what is computed for the meta-gradient.
     """
 
     kind: Literal[
@@ -44,15 +45,8 @@ class Passes:
 
     A task's loss is the mean over the whole batch's units: each micro-batch counts by its units, so
     that the result does not depend on how the batch is split, and adds up over processes. Forward
-    passes run in the autocast in which this object is made.
-
-    Args:
-        body: the shared body.
-        seed: called before each micro-batch with a purpose and the micro-batch's number, to seed
-            its random draws.
-
-    Attributes:
-        parameters: the body's trained parameters.
+    passes run in the autocast in which this object is made. `seed` is called with a purpose and a
+    micro-batch's number before its pass, to seed its random draws.
     """
 
     def __init__(
@@ -76,17 +70,15 @@ class Passes:
     ) -> BodyGradient:
         """Return the gradient of a task's mean loss, whose sum over processes has begun.
 
-        It has an entry for each of the body's parameters and, if the purpose is the task itself,
-        one for each of its head's in `of_head`. `.grad` is empty afterwards. A batch without any
-        unit has the loss 0 and reaches no parameter.
+        The head's gradient is computed only if the purpose is the task itself. `.grad` is empty
+        afterwards. A batch without any unit has the loss 0 and reaches no parameter.
 
         Args:
             purpose: what the pass is for.
             task: the task.
             batch: its batch, or this process's share of it.
-            example_weights: weights of the whole batch's examples, `(examples,)`. The body's
-                gradient is then that of the weighted loss; the head's gradient and the returned
-                loss are unweighted.
+            example_weights: weights of the whole batch's examples, `(examples,)`, in the body's
+                gradient; the head's gradient and the returned loss are unweighted.
             keep: whether to keep what the head reads, in `read`.
         """
         head = trained(task.head) if purpose.kind == "task" else []
@@ -132,23 +124,41 @@ class Passes:
         torch.clear_autocast_cache()
         return self._gathered(purpose, reads, batch)
 
+    @torch.no_grad()
     def alignments(
         self, task: Task, batch: Batch, direction: BodyGradient
     ) -> tuple[Tensor, Tensor]:
         """Return each example's `<direction, grad l_j>` and number of units, `(examples,)`.
 
-        Dropout has the seed of the task's own pass (see `example_alignments`).
+        `l_j` is an example's mean loss; without units, the alignment is 0. One forward-mode product
+        a micro-batch gives all of them; reverse mode would take a pass for each example. Dropout
+        has the seed of the task's own pass, but may have another mask.
         """
-        purpose, of_task = Purpose("alignments", task.name), Purpose("task", task.name)
-        with self.computing(purpose):
-            alignments, units = example_alignments(
-                self.body.module, task, batch, direction.values,
-                lambda number: self._seed(of_task, number),
-            )  # fmt: skip
+        purpose = Purpose("alignments", task.name)
+        body, values = self.body.module, direction.values
+        trained = {n: p.detach() for n, p in body.named_parameters() if p.requires_grad}
+        parameters = {f"body.{name}": value for name, value in trained.items()}
+        tangents = {
+            name: torch.zeros_like(parameter) if along is None else along.to(parameter.dtype)
+            for (name, parameter), along in zip(parameters.items(), values, strict=True)
+        }
+        alignments, units = [], []
+        # under autocast, values and derivatives may have two types
+        with self.computing(purpose), without_autocast(direction.loss.device), sdpa_kernel(_PLAIN):
+            for number, part in batch.numbered:
+                losses = _ExampleLosses(body, task, part)
+                self._seed(Purpose("task", task.name), number)
+                _, derivatives = torch.func.jvp(
+                    lambda values, of=losses: torch.func.functional_call(of, values, ()),
+                    (parameters,), (tangents,),
+                )  # fmt: skip
+                alignments.append(derivatives)
+                units.append(losses.units)
         gather, sizes = self.body.gather, batch.examples_of_all
-        both = (("alignments", alignments), ("units", units))
-        first, second = (gather((purpose, name), parts, batch, sizes) for name, parts in both)
-        return first, second
+        return (
+            gather((purpose, "alignments"), alignments, batch, sizes),
+            gather((purpose, "units"), units, batch, sizes),
+        )
 
     def fit(self, meta_head: MetaHead, task: Task, read: HeadInputs) -> Tensor:
         """Fit the meta head to what the task's head reads; return its loss, a scalar."""
@@ -170,8 +180,7 @@ class Passes:
     def computing(self, purpose: Purpose) -> Iterator[None]:
         """Enclose what is computed for a purpose; subclasses may measure it.
 
-        Only a task's own pass updates running statistics. Processes' changes of them are added up:
-        that is a single process's update where a batch is one micro-batch.
+        Only a task's own pass updates running statistics, by the sum of the processes' changes.
         """
         if purpose.kind == "task":
             statistics = self.body.adding_changes(self._statistics)
@@ -189,7 +198,7 @@ class Passes:
         if losses.shape != (part.units,):
             raise ValueError(
                 f"the losses of task {task.name} have shape {tuple(losses.shape)}, but its "
-                f"micro-batch has {part.units} units: a loss for each is needed"
+                f"micro-batch has {part.units} units"
             )
         return read, losses
 
@@ -205,3 +214,21 @@ class Passes:
 def trained(head: nn.Module) -> list[nn.Parameter]:
     """Return a head's trained parameters."""
     return [p for p in head.parameters() if p.requires_grad]
+
+
+class _ExampleLosses(nn.Module):
+    """Mean losses of a micro-batch's examples, `(examples,)`, for `functional_call`."""
+
+    def __init__(self, body: nn.Module, task: Task, part: MicroBatch) -> None:
+        super().__init__()
+        self.body, self._task, self._inputs = body, task, part.inputs
+        self._owners = task.objective.owners(part.inputs)
+        ones = torch.ones(len(self._owners), device=self._owners.device)
+        self.units = ones.new_zeros(part.examples).index_add(0, self._owners, ones)
+
+    def forward(self) -> Tensor:
+        objective, head = self._task.objective, self._task.head
+        features = objective.features(self.body, self._inputs)
+        losses = objective.losses(self.body, head, features, objective.targets(self._inputs))
+        sums = losses.new_zeros(len(self.units)).index_add(0, self._owners, losses)
+        return sums / self.units.clamp(min=1)

@@ -13,10 +13,7 @@ import torch
 
 
 def seed_for(seed: int, *names: str | int) -> int:
-    """Return a 63-bit seed derived from `seed` and any number of names (stage, task, step, ...).
-
-    Stable across processes, machines and Python versions (unlike `hash`).
-    """
+    """Return a 63-bit seed, the same in all processes and versions of Python, unlike `hash`."""
     text = "\x1f".join([str(seed), *map(str, names)])
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8], "big") >> 1
 
@@ -27,10 +24,10 @@ def generator_for(seed: int, *names: str | int) -> np.random.Generator:
 
 
 def seed_device(seed: int, device: torch.device) -> None:
-    """Seed torch's generators of the CPU and of `device`, as `manual_seed` does.
+    """Seed torch's generators of the CPU and of `device`.
 
-    `torch.manual_seed` also stores its caller for every kind of device that is not yet in use,
-    which inside a Trainer takes half a millisecond for each micro-batch.
+    `torch.manual_seed` also stores its caller for each kind of device that is not in use, which
+    takes half a millisecond a micro-batch.
     """
     torch.default_generator.manual_seed(seed)
     seed_its_own = getattr(getattr(torch, device.type, None), "manual_seed", None)

@@ -23,30 +23,17 @@ WeighExamples = Callable[[Tensor, Tensor], Tensor]
 
 @dataclass(frozen=True)
 class StepRecord:
-    """The record of one step; tensors are detached, on the device, of shape `(tasks,)` or `()`.
+    """The record of one step; tensors are detached, on the device, of shape `(tasks,)` or `()`."""
 
-    Attributes:
-        tasks: names of the step's tasks.
-        losses: mean loss of each task.
-        weights: applied weight of each task.
-        gradient_norms: norm of each task's gradient.
-        squared_norm: squared norm of the combined gradient.
-        cosines: cosine of each gradient with the meta-gradient; like the two losses that follow,
-            None without a meta-gradient.
-        meta_loss: loss on the validation batch.
-        meta_head_loss: loss of the meta head on the examples it was fitted on.
-        effective_examples: Kish's effective sample size of each task over its number of examples,
-            `(sum w)^2 / (n sum w^2)`, 1 for equal weights; None where examples are not weighted.
-    """
-
-    tasks: tuple[str, ...]
-    losses: Tensor
-    weights: Tensor
-    gradient_norms: Tensor
-    squared_norm: Tensor
-    cosines: Tensor | None = None
-    meta_loss: Tensor | None = None
-    meta_head_loss: Tensor | None = None
+    tasks: tuple[str, ...]  # their names
+    losses: Tensor  # each task's mean loss
+    weights: Tensor  # each task's applied weight
+    gradient_norms: Tensor  # of each task's gradient
+    squared_norm: Tensor  # of the combined gradient
+    cosines: Tensor | None = None  # of each task's gradient with the meta-gradient
+    meta_loss: Tensor | None = None  # on the validation batch
+    meta_head_loss: Tensor | None = None  # on the examples that the meta head was fitted on
+    # Kish's effective share of a task's examples, `(sum w)^2 / (n sum w^2)`, if they have weights
     effective_examples: Tensor | None = None
 
 
@@ -69,17 +56,9 @@ class Step:
     """The gradients of one step, computed when a weighting asks for them.
 
     A weighting's `mix` first asks for `meta_gradient()`, if it needs it, then once for
-    `gradients()`. Nothing is computed that is not asked for.
-
-    Each of several processes passes its share of every batch. A task's gradient is summed over them
-    while the next task's pass runs, and always before it enters a product: the cosine of sums is
-    not the mean of cosines. So all processes apply the same weights.
-
-    Args:
-        passes: computes the passes.
-        tasks: the tasks of this step; for a meta-gradient the end task comes first.
-        batch: a batch for each of them, by name, and the further batches that the weighting needs.
-        meta_head: the meta head, fitted for the meta-gradient; None where the weighting needs none.
+    `gradients()`. For a meta-gradient, the end task comes first in `tasks`. A gradient is summed
+    over processes, while the next task's pass runs, before it enters a product (the cosine of sums
+    is not the mean of cosines), so that all processes apply the same weights.
     """
 
     def __init__(
@@ -117,16 +96,13 @@ class Step:
         # the gradient on the end task's own batch, whose features phi* is fitted on
         fits_on_batch = separate and self._batch.meta_head_batch is None
         g_end = self._of_end_task = self._gradient(end_task, keep=fits_on_batch)
-        phi_star = self._fitted(meta_head, end_task, g_end.read) if separate else end_task.head
+        phi_star = self._fitted(meta_head, g_end.read) if separate else end_task.head
         through_phi_star = replace(end_task, head=phi_star)
         self._meta = self._passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
         return self._meta
 
     def gradients(self) -> Iterator[BodyGradient]:
-        """Yield each task's gradient, in order; a head gets its own gradient, unweighted.
-
-        Where a sum over processes takes time, the next task's pass has run by then.
-        """
+        """Yield each task's gradient, in order; a head gets its own gradient, unweighted."""
         pending: deque[BodyGradient] = deque()
         for task in self.tasks:
             of_end_task, self._of_end_task = self._of_end_task, None  # of `meta_gradient`
@@ -139,11 +115,8 @@ class Step:
     def weighing_examples(self, weigh: WeighExamples) -> Step:
         """Make `gradients` weight the examples of auxiliary batches; return the step.
 
-        It comes before `meta_gradient`. Heads get the gradient of the unweighted batch.
-
-        Args:
-            weigh: returns weights, with mean 1 over units, from each example's alignment `<g_meta,
-                g_j>` and number of units.
+        It comes before `meta_gradient`. `weigh` returns weights, with mean 1 over units, from each
+        example's `<g_meta, g_j>` and number of units. Heads get the unweighted batch's gradient.
         """
         self._weigh_examples = weigh
         return self
@@ -151,9 +124,7 @@ class Step:
     def second_gradients(self) -> Iterator[BodyGradient]:
         """Yield each task's gradient on a second, independently drawn batch; heads get none."""
         if self._batch.second is None:
-            raise ValueError(
-                "a weighting with second batches sets needs = Needs(second_batches=True)"
-            )
+            raise ValueError("second gradients need a weighting with Needs(second_batches=True)")
         for task in self.tasks:
             purpose = Purpose("second_batch", task.name)
             yield self._passes.gradient(purpose, task, self._batch.second[task.name])
@@ -163,10 +134,7 @@ class Step:
         self._passes.seed_draws()
 
     def normal(self, count: int) -> Tensor:
-        """Return standard normal numbers, `(count,)`, drawn from the step's seed.
-
-        Every call in a step starts the same sequence anew, so draw all numbers at once.
-        """
+        """Return standard normal numbers, `(count,)`: the same ones at every call in a step."""
         self.seed_draws()
         loss = self._passes.no_loss()
         return torch.randn(count, device=loss.device, dtype=loss.dtype)
@@ -215,13 +183,10 @@ class Step:
         purpose = Purpose("task", task.name)
         return self._passes.gradient(purpose, task, batch, example_weights=weights, keep=keep)
 
-    def _fitted(self, meta_head: MetaHead, end_task: Task, read: HeadInputs | None) -> nn.Module:
-        """Return the meta head, fitted on what the end task's head reads of training examples.
-
-        That is `read`, of its own batch, unless the step brings other examples.
-        """
-        if self._batch.meta_head_batch is not None:
-            others = self._batch.meta_head_batch
+    def _fitted(self, meta_head: MetaHead, read: HeadInputs | None) -> nn.Module:
+        """Return the meta head, fitted on the step's examples for it, or what was `read` before."""
+        end_task, others = self.tasks[0], self._batch.meta_head_batch
+        if others is not None:
             read = self._passes.features(Purpose("meta_features"), end_task, others)
         assert read is not None, "the end task's pass has kept what its head reads"
         self._meta_head_loss = self._passes.fit(meta_head, end_task, read)

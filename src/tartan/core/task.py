@@ -54,8 +54,6 @@ class HeadInputs:
 
 @dataclass
 class _Pinned:
-    """Tensors that a DataLoader copies to page-locked memory, wherever they are in the fields."""
-
     def pin_memory(self) -> Self:
         """Return a copy in page-locked memory, from which a GPU copies without waiting."""
         pinned = {
@@ -67,13 +65,7 @@ class _Pinned:
 
 @dataclass
 class MicroBatch(_Pinned):
-    """The part of a batch that goes through the body at once.
-
-    Attributes:
-        inputs: tensors by name.
-        units: number of units (see `Objective`).
-        examples: number of examples.
-    """
+    """The part of a batch that goes through the body at once; `inputs` are tensors by name."""
 
     inputs: Inputs
     units: int
@@ -88,27 +80,16 @@ class MicroBatch(_Pinned):
 
 @dataclass
 class Batch(_Pinned):
-    """The examples of one task in one step, in micro-batches that bound the memory.
+    """The examples of one task in one step, in micro-batches that bound the memory."""
 
-    Attributes:
-        micro_batches: of several processes, those of this one.
-        examples: number of examples, on all processes.
-        tokens: number of tokens, on all processes; 0 for images.
-        padding: number of positions without a token, on all processes; 0 for images.
-        numbers: indices of `micro_batches` among those of all processes, ascending.
-        units_of_all: number of units of each micro-batch of all processes.
-        examples_of_all: number of examples, likewise.
-        fillers: micro-batches of additional passes that do not count, where the processes have to
-            take equally many: they gather a sharded layer's parameters together.
-    """
-
-    micro_batches: Sequence[MicroBatch]
-    examples: int
-    tokens: int = 0
-    padding: int = 0
-    numbers: Sequence[int] | None = None
-    units_of_all: Sequence[int] = ()
+    micro_batches: Sequence[MicroBatch]  # of several processes, those of this one
+    examples: int  # number, on all processes
+    tokens: int = 0  # number, on all processes; 0 for images
+    padding: int = 0  # number of positions without a token, on all processes; 0 for images
+    numbers: Sequence[int] | None = None  # of `micro_batches` among all processes', ascending
+    units_of_all: Sequence[int] = ()  # number in each micro-batch of all processes
     examples_of_all: Sequence[int] = ()
+    # for further passes that do not count: processes gather a sharded layer's parameters together
     fillers: Sequence[MicroBatch] = ()
 
     def __post_init__(self) -> None:
@@ -136,22 +117,12 @@ class Batch(_Pinned):
 
 @dataclass
 class StepBatch(_Pinned):
-    """All batches of one optimiser step.
+    """All batches of one optimiser step; those of tasks are by name."""
 
-    Attributes:
-        step: number of the step in its stage, from 0.
-        tasks: each task's batch, by name.
-        meta_batch: the end task's validation batch `B_val`; None without a meta-gradient.
-        meta_head_batch: end-task training examples outside the end task's batch, on which the meta
-            head is fitted; None if it is fitted on that batch.
-        second: batches drawn independently of `tasks`; None unless the weighting needs them.
-        unsized: by task, for tasks that share one batch whose division is known only when the step
-            begins: a function that makes a batch of that many examples.
-    """
-
-    step: int
+    step: int  # its number in the stage, from 0
     tasks: dict[str, Batch]
-    meta_batch: Batch | None = None
-    meta_head_batch: Batch | None = None
-    second: dict[str, Batch] | None = None
+    meta_batch: Batch | None = None  # of the end task's validation examples, `B_val`
+    meta_head_batch: Batch | None = None  # on which to fit the meta head; None: the end task's
+    second: dict[str, Batch] | None = None  # drawn independently of `tasks`
+    # of tasks that share a batch by weights of the step: makes a batch of that many examples
     unsized: dict[str, Callable[[int], Batch]] = field(default_factory=dict)

@@ -1,7 +1,4 @@
-"""AANG: weights of composed objectives by sums of factors, constant or learned.
-
-Dery et al., 2023.
-"""
+"""AANG (Dery et al., 2023): weights of composed objectives by sums of factors."""
 
 from __future__ import annotations
 
@@ -30,20 +27,18 @@ class Factored(Weighting):
     three get the same `n_j` examples. Objective `j`'s gradient counts by
     `alpha_aux * softmax(W_O + W_all)_j * n_j / B`, the softmax over the sampled ones.
 
-    Here the factors are constant: multitasking with equal objectives ("static"), for which no
-    meta-gradient is computed. `Aang` learns them.
+    Here the factors are constant: multitasking with equal objectives ("static"). `Aang` learns
+    them.
 
     Args:
         task_names: names of the tasks, the end task first; the others' names are those of their
             parts, joined by hyphens.
 
     Attributes:
+        factor_names: the name `STAGE/CHOICE` of each factor.
         factors: the factors of all kinds, one after the other, `(factors,)`.
         two_way: logits of the end task and of all auxiliaries, `(2,)`.
         incidence: whether each factor is in an objective's logit, 0 or 1, `(objectives, factors)`.
-
-    Raises:
-        ValueError: a task's name is not that of a composed objective.
     """
 
     needs = Needs(one_batch=True)
@@ -55,37 +50,18 @@ class Factored(Weighting):
     def __init__(self, task_names: list[str]) -> None:
         super().__init__(task_names)
         self.objectives = task_names[1:]
-        self.parts: dict[str, tuple[str, ...]] = {}
-        for name in self.objectives:
-            parts = parts_of(name)
-            if parts is None:
-                raise ValueError(f"auxiliary task {name!r} is no composed objective (aang_td, ...)")
-            self.parts[name] = parts
-        self.choices: dict[str, list[str]] = {
-            stage: list(dict.fromkeys(parts[place] for parts in self.parts.values()))
-            for place, stage in enumerate(STAGES)
-        }
-        self.choices[JOINT] = list(self.objectives)
-        names = self.factor_names
-        at = {name: place for place, name in enumerate(names)}
-        incidence = torch.zeros(len(self.objectives), len(names))
-        for row, (objective, parts) in enumerate(self.parts.items()):
-            own = [*zip(STAGES, parts, strict=True), (JOINT, objective)]
-            incidence[row, [at[f"{stage}/{choice}"] for stage, choice in own]] = 1
+        self.factors_of = {name: _factors_of(name) for name in self.objectives}
+        by_kind = zip(*self.factors_of.values(), strict=True)
+        self.factor_names = list(dict.fromkeys(factor for kind in by_kind for factor in kind))
+        incidence = torch.zeros(len(self.objectives), len(self.factor_names))
+        for row, factors in zip(incidence, self.factors_of.values(), strict=True):
+            row[[self.factor_names.index(factor) for factor in factors]] = 1
         self.register_buffer("incidence", incidence, persistent=False)
-        self.register_buffer("factors", torch.zeros(len(names)))
+        self.register_buffer("factors", torch.zeros(len(self.factor_names)))
         self.register_buffer("two_way", torch.zeros(2))
 
-    @property
-    def factor_names(self) -> list[str]:
-        """The name `STAGE/CHOICE` of each of `factors`."""
-        return [f"{stage}/{choice}" for stage, own in self.choices.items() for choice in own]
-
     def logits(self) -> tuple[list[str], Tensor]:
-        """Return all learned values with their names.
-
-        The names are those of `factors`, then `two_way/end_task` and `two_way/auxiliaries`.
-        """
+        """Return all learned values, `factors` and `two_way`, with their names."""
         names = [*self.factor_names, "two_way/end_task", "two_way/auxiliaries"]
         return names, torch.cat([self.factors, self.two_way])
 
@@ -104,15 +80,14 @@ class Factored(Weighting):
     def weights(self, step: Step) -> Tensor:
         """Return the weights of the step's gradients, `(tasks,)`, whose sum is below 1."""
         end_task, auxiliaries = self.two_way.softmax(dim=0)
-        rows = self.rows(step)
         # of a logit, only these factors weight gradients; the others have sized the batches
         kept = [float(name.split("/")[0] in ("output", JOINT)) for name in self.factor_names]
         of_gradients = self.factors * self.factors.new_tensor(kept)
-        among = (self.incidence[rows] @ of_gradients).softmax(dim=0)
-        sizes = [step.examples(task) for task in step.tasks[1:]]
+        among = (self.incidence[self.rows(step)] @ of_gradients).softmax(dim=0)
+        sizes = {task.name: step.examples(task) for task in step.tasks[1:]}
         # objectives that differ in their output alone have the same examples, which count once
-        cells = {self.parts[t.name][:3]: n for t, n in zip(step.tasks[1:], sizes, strict=True)}
-        shares = among.new_tensor([size / sum(cells.values()) for size in sizes])
+        total = sum({self.factors_of[name][:3]: size for name, size in sizes.items()}.values())
+        shares = among.new_tensor([size / total for size in sizes.values()])
         return torch.cat([end_task[None], auxiliaries * among * shares])
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
@@ -120,10 +95,8 @@ class Factored(Weighting):
         values = dict(zip(self.factor_names, self.factors.tolist(), strict=True))
         ways = {}
         for task in tasks:
-            data, transform, representation, _ = self.parts[task]
-            ways[task] = (
-                f"representation/{representation}", f"data/{data}", f"transform/{transform}"
-            )  # fmt: skip
+            data, transform, representation, *_ = self.factors_of[task]
+            ways[task] = (representation, data, transform)
         shares = {}
         for way in ways.values():
             share = 1.0
@@ -143,6 +116,15 @@ class Factored(Weighting):
         return torch.cat([end_task[None], auxiliaries * among])
 
 
+def _factors_of(name: str) -> tuple[str, ...]:
+    """Return the names of an objective's factors: one of each stage, and its own."""
+    parts = parts_of(name)
+    if parts is None:
+        raise ValueError(f"auxiliary task {name!r} is no composed objective (aang_td, ...)")
+    kinds = zip((*STAGES, JOINT), (*parts, name), strict=True)
+    return tuple(f"{kind}/{choice}" for kind, choice in kinds)
+
+
 class Aang(Factored):
     """Learns the factors of `Factored` from the cosines of objectives with the meta-gradient.
 
@@ -150,8 +132,7 @@ class Aang(Factored):
     the two-way logits, the end task's gets the end task's cosine, and the auxiliaries' that of
     their weighted sum. Every third step, each moves by its learning rate times the mean over three
     steps. A step is combined with the weights from before it, so that each gradient is added as
-    soon as it is computed; besides the meta-gradient and the sum, the end task's gradient is kept
-    until the auxiliaries' sum is known.
+    soon as it is computed; the end task's is kept until the auxiliaries' sum is known.
 
     Args:
         task_names: see `Factored`.
@@ -201,8 +182,7 @@ class Aang(Factored):
         self.pending.add_(self.incidence[rows].T @ cosines[1:].to(dtype))
         self.pending_two_way.add_(torch.stack([cosines[0], of_all]).to(dtype))
         self.seen.add_(1)
-        # `where` instead of `if`: the count is on the device, a branch would wait for it
-        due = self.seen % self.every == 0
+        due = self.seen % self.every == 0  # `where`, not `if`: a branch would wait for the device
         for logits, pending, lr in (
             (self.factors, self.pending, self.factor_lr),
             (self.two_way, self.pending_two_way, self.two_way_lr),

@@ -15,24 +15,13 @@ from tartan.core.step import Step
 
 @dataclass(frozen=True)
 class Needs:
-    """What a weighting needs of steps and methods, known before training starts.
+    """What a weighting needs of steps and methods, known before training starts."""
 
-    Attributes:
-        meta_gradient: whether it asks for the meta-gradient: steps then bring a validation batch,
-            and the method has a meta head.
-        example_weights: whether it weights single examples, by forward-mode derivatives.
-        second_batches: whether it asks for second gradients: steps then bring two independent
-            batches of each task.
-        every_task: whether it stores values of all tasks from step to step, so that none may be
-            missing.
-        one_batch: whether each step samples auxiliary tasks that share one batch.
-    """
-
-    meta_gradient: bool = False
-    example_weights: bool = False
-    second_batches: bool = False
-    every_task: bool = False
-    one_batch: bool = False
+    meta_gradient: bool = False  # steps bring a validation batch, the method has a meta head
+    example_weights: bool = False  # it weights single examples, by forward-mode derivatives
+    second_batches: bool = False  # steps bring two independent batches of each task
+    every_task: bool = False  # it keeps values of all tasks, so that no step may leave one out
+    one_batch: bool = False  # a step samples auxiliary tasks, which share one batch
 
 
 class Weighting(nn.Module, ABC):
@@ -62,11 +51,7 @@ class Weighting(nn.Module, ABC):
         """Ask the step for every task's gradient once, in order, and combine them."""
 
     def mix_sampled(self, step: Step) -> Mixed:
-        """Call `mix` for a step with only some of the tasks.
-
-        Meanwhile, the buffers that `per_task` names have only the entries of the step's tasks, so
-        that `mix` need not know of the others.
-        """
+        """Call `mix` for some of the tasks, with only their entries in the `per_task` buffers."""
         names = self.task_names
         places = [names.index(task.name) for task in step.tasks]
         whole = {name: self.get_buffer(name) for name in self.per_task or ()}
@@ -91,17 +76,10 @@ class Weighting(nn.Module, ABC):
 
 
 def apportioned(total: int, shares: Sequence[float]) -> list[int]:
-    """Return whole numbers that sum to `total`, in proportion to `shares`; none is 0.
+    """Return whole numbers with the sum `total` in proportion to `shares` (with the sum 1).
 
     They are found by the largest remainder (of shares that are equal to nine digits, the first is
     preferred); a share that would get nothing then takes one from the largest.
-
-    Args:
-        total: the sum of the numbers.
-        shares: the shares, which sum to 1.
-
-    Raises:
-        ValueError: there are more shares than `total`.
     """
     if len(shares) > total:
         raise ValueError(f"{total} examples cannot be shared by {len(shares)}")

@@ -17,11 +17,7 @@ from tartan.core.weighting.base import Weighting
 
 
 class FixedWeighting(Weighting):
-    """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`.
-
-    In a step with only some of the tasks, the end task keeps its weight, and the others share the
-    rest in proportion to theirs; without an end task, they share everything.
-    """
+    """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`."""
 
     alpha: Tensor
     per_task = ("alpha",)
@@ -35,7 +31,7 @@ class FixedWeighting(Weighting):
         return weighted_mean(step.gradients(), self.alpha)
 
     def mix_sampled(self, step: Step) -> Mixed:
-        """See `Weighting.mix_sampled` and the class."""
+        """Keep the end task's weight; the others share the rest in proportion to theirs."""
         if step.tasks[0].name != END_TASK:
             return super().mix_sampled(step)
         end_task, *others = [self.task_names.index(task.name) for task in step.tasks]
@@ -63,9 +59,6 @@ class Static(FixedWeighting):
     Args:
         task_names: the tasks.
         values: a weight for each task by name, `end_task` included; not negative.
-
-    Raises:
-        ValueError: a task without a value, a value without a task, or values that sum to zero.
     """
 
     def __init__(
@@ -98,10 +91,7 @@ def shares_of(count: int, end_task: float) -> list[float]:
 
 
 class Random(Weighting):
-    """`alpha = softmax(z)`, `z ~ N(0, 1)` drawn anew in each step (RLW, Lin et al., 2022).
-
-    It is the baseline that a learned weighting has to beat.
-    """
+    """`alpha = softmax(z)`, `z ~ N(0, 1)` drawn anew in each step (RLW, Lin et al., 2022)."""
 
     def mix(self, step: Step) -> Mixed:
         """Return the mean of the gradients, weighted by this step's draw."""

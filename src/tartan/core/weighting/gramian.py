@@ -18,26 +18,19 @@ from tartan.core.weighting.base import Needs, Weighting
 
 EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
 """How to install TorchJD and the solvers that some of its weightings need."""
-_CPU = torch.device("cpu")
 
 
 class Gramian(Weighting):
     """A weighting of TorchJD, from the Gramian `G_ij = <g_i, g_j>` over the body's parameters.
 
-    All tasks' gradients are kept until the Gramian is known, so a step needs one body-sized buffer
-    for each task, unlike with other weightings.
+    A step needs one body-sized buffer for each task, unlike with other weightings.
 
     Args:
         task_names: the tasks.
         torchjd: name of a class in `torchjd.aggregation` that maps a Gramian to weights.
         options: arguments of that class.
         second_batch: whether to pass `<g_i, g'_j>` instead, with `g'_j` from independently drawn
-            batches, for weightings that are only unbiased with it (SDMGrad); a step then takes one
-            more pass for each task.
-
-    Raises:
-        ImportError: TorchJD, or a solver it needs, is not installed.
-        ValueError: the class is one of its aggregators.
+            batches (one more pass for each task), for weightings that are only unbiased with it.
     """
 
     def __init__(
@@ -57,16 +50,12 @@ class Gramian(Weighting):
         if isinstance(inner, aggregation.Aggregator):
             raise ValueError(f"torchjd={torchjd} returns no weights; {torchjd}Weighting may")
         self._remembers = callable(getattr(inner, "reset", None))
-        self.needs = Needs(
-            second_batches=second_batch,
-            every_task=self._remembers or second_batch,
-        )
+        self.needs = Needs(second_batches=second_batch, every_task=self._remembers or second_batch)
         if self._remembers:
             inner.reset()  # type: ignore[operator]
-        # Not a submodule: its buffers come into being in the first step, and a checkpoint's could
-        # not be loaded before it. They are this module's extra state instead.
+        # not a submodule: its buffers come into being in the first step only, and are this
+        # module's extra state
         self._inner = (inner,)
-        self._restored: dict[str, Any] = {}
 
     @property
     def inner(self) -> torch.nn.Module:
@@ -87,11 +76,9 @@ class Gramian(Weighting):
         """Return a step's weights `(tasks,)` from the Gramian `(tasks, tasks)`.
 
         TorchJD treats gradients as zero whose squared norms sum to less than a constant. So the
-        Gramian is scaled to a largest entry between 1/2 and 1; the weights do not depend on the
-        scale otherwise. The factor is a power of two, which rounds nothing. The weights are
-        computed on the CPU, where some of TorchJD's weightings keep their state.
+        Gramian is scaled by a power of two, which rounds nothing, to a largest entry between 1/2
+        and 1. Weights are computed on the CPU, where some weightings keep their state.
         """
-        self._restore()
         small = gramian.cpu()
         if bool(small.isfinite().all()):
             _, exponent = torch.frexp(small.abs().max())
@@ -101,35 +88,17 @@ class Gramian(Weighting):
         return torch.full_like(gramian[0], math.nan)
 
     def get_extra_state(self) -> Tensor:
-        """Return the state of a weighting with a memory (GradVac, SDMGrad, ...).
-
-        It is the bytes of `torch.save`, so that every entry of a `state_dict` is a tensor.
-        """
+        """Return the state of a weighting with a memory, as the bytes of `torch.save`."""
         if not self._remembers:
             return torch.empty(0, dtype=torch.uint8)
-        usual = vars(torch.nn.Module())
-        attributes = {name: v for name, v in vars(self.inner).items() if name not in usual}
-        buffers = {
-            name: None if value is None else value.detach().clone()
-            for name, value in self.inner._buffers.items()
-        }
-        # what was restored is the state, although it is put into use by the next Gramian only
-        state = self._restored or {"attributes": attributes, "buffers": buffers}
+        others = vars(torch.nn.Module()).keys() - {"_buffers"}
+        state = {name: value for name, value in vars(self.inner).items() if name not in others}
         file = io.BytesIO()
         torch.save(state, file)
         return torch.frombuffer(bytearray(file.getvalue()), dtype=torch.uint8)
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Restore the state; it is put into use with the next Gramian."""
+        """Restore the state."""
         if len(state):
             file = io.BytesIO(state.cpu().numpy().tobytes())
-            self._restored = torch.load(file, map_location="cpu", weights_only=True)
-
-    def _restore(self) -> None:
-        state, self._restored = self._restored, {}
-        for name, value in state.get("buffers", {}).items():
-            self.inner._buffers[name] = value
-        for name, value in state.get("attributes", {}).items():
-            if isinstance(value, tuple):  # the shape, type and device that the buffers are for
-                value = tuple(_CPU if isinstance(v, torch.device) else v for v in value)
-            setattr(self.inner, name, value)
+            vars(self.inner).update(torch.load(file, map_location="cpu", weights_only=True))

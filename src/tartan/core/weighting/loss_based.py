@@ -18,7 +18,7 @@ class DWA(Weighting):
 
     `alpha = softmax(r / temperature)`, `r_i` the ratio of task `i`'s mean losses over the last two
     windows of steps; equal weights until there are two. The paper's windows are epochs and its
-    weights sum to the number of tasks; here they sum to 1, like uniform and learned ones.
+    weights sum to the number of tasks; here they sum to 1.
 
     Args:
         task_names: the tasks.
@@ -46,34 +46,28 @@ class DWA(Weighting):
 
     def mix(self, step: Step) -> Mixed:
         """Return the mean of the gradients, weighted by `alpha`; then store the step's losses."""
-        known = self.before > 0
+        known = self.before > 0  # `where`, not `if`: a branch would wait for the device
         ratios = torch.where(known, self.last / torch.where(known, self.before, 1.0), 1.0)
         alpha = (ratios / self.temperature).softmax(dim=0)
         mean, losses = RunningMean(), []
         for i, g in enumerate(step.gradients()):
             losses.append(g.loss.to(self.sums.dtype))
             mean.add(g, alpha[i])
-        self._count(torch.stack(losses))
-        return mean.mixed()
-
-    def _count(self, losses: Tensor) -> None:
         self.steps.add_(1)
-        self.sums.add_(losses)
-        # `where` instead of `if`: the step count is on the device, a branch would wait for it
+        self.sums.add_(torch.stack(losses))
         full = self.steps % self.window == 0
         self.before.copy_(torch.where(full, self.last, self.before))
         self.last.copy_(torch.where(full, self.sums / self.window, self.last))
         self.sums.copy_(torch.where(full, torch.zeros_like(self.sums), self.sums))
+        return mean.mixed()
 
 
 class Uncertainty(Weighting):
     """`alpha_i = exp(-s_i)`, with `s_i = log sigma_i^2` learned (Kendall et al., 2018).
 
-    The joint loss is `sum_i exp(-s_i) L_i + s_i / 2`, the form of equation 10 for cross-entropies.
-    It is taken for every task, although that for a squared error, as of the objective `tf_idf`, is
-    `exp(-s_i) L_i / 2 + s_i / 2`. Its derivative with respect to `s_i`, `1/2 - exp(-s_i) L_i`, is
-    known in closed form, and `s` takes a gradient step with it. The weights do not sum to 1: left
-    alone, `alpha_i` approaches `1 / (2 L_i)`.
+    The joint loss is `sum_i exp(-s_i) L_i + s_i / 2`, equation 10's form for cross-entropies, and
+    `s` takes a gradient step with its derivative, `1/2 - exp(-s_i) L_i`. The weights do not sum to
+    1: left alone, `alpha_i` approaches `1 / (2 L_i)`.
 
     Args:
         task_names: the tasks.

@@ -28,8 +28,8 @@ class Meta(Weighting):
         eta: learning rate of the logits `w` (the paper searches 1e-1, 5e-2, 3e-2, 1e-2).
         order: `update_then_step` mixes with the new weights (Algorithm 1); `step_then_update`
             mixes with the old ones and updates them afterwards (section 3.2's wording).
-        start: the end task's weight before the first step, of which the others share the rest
-            equally; None for equal weights, as in the paper.
+        start: the end task's weight before the first step, the others sharing the rest equally;
+            None for equal weights, as in the paper.
     """
 
     needs = Needs(meta_gradient=True)
@@ -74,14 +74,12 @@ class Meta(Weighting):
 
 
 class MetaExamples(Meta):
-    """Learns task weights, and weights every example of each auxiliary batch.
+    """Learns task weights, and weights every example of each auxiliary batch (future work there).
 
-    It is the paper's future work. An example's weight is `softmax(z / temperature)` over the batch,
-    scaled to mean 1 over its units, where `z_j = <g_meta, g_j>` divided by the root mean square of
-    the batch's: examples whose gradient points along the meta-gradient count more, and multiplying
-    a task's loss by a constant changes nothing. The task's gradient, and so its cosine and its task
-    weight, are those of the weighted batch; its head gets the gradient of the plain one. At an
-    infinite temperature this is `Meta`.
+    An example's weight is `softmax(z / temperature)` over the batch, scaled to mean 1 over its
+    units, where `z_j = <g_meta, g_j>` divided by the root mean square of the batch's. The task's
+    gradient, cosine and weight are those of the weighted batch; its head gets the gradient of the
+    plain one. At an infinite temperature this is `Meta`.
 
     Args:
         task_names: the tasks, the end task first.
@@ -109,14 +107,9 @@ class MetaExamples(Meta):
         return super().mix(step.weighing_examples(self.weigh_examples))
 
     def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """Return weights of a batch's examples, shape `(examples,)`, whose mean over units is 1.
+        """Return weights of examples, from their alignments and units; all are `(examples,)`.
 
-        They are equal if all alignments are zero. An example without units (a text without a masked
-        token) gets weight 0.
-
-        Args:
-            alignments: `<g_meta, g_j>` of each example's mean loss, shape `(examples,)`.
-            units: number of units of each example, shape `(examples,)`.
+        They are equal if all alignments are zero; an example without units gets weight 0.
         """
         present = units > 0
         scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()
