@@ -103,7 +103,7 @@ def test_flash_attention_is_given_dropout_and_adds_up_in_order(flash_attn):
     row = torch.zeros(5, 2, 8)
     ends = torch.tensor([0, 2, 5], dtype=torch.int32)
     found = within_texts(
-        "flash_attn", row, row, row, ends, 3, dropout=0.1, scale=0.5, window=4
+        "flash_attn", (row, row, row), ends, 3, dropout=0.1, scale=0.5, window=4
     )  # fmt: skip
     assert found is row
     assert flash_attn == [(0.1, 0.5, False, (3, 3), True)]

@@ -13,10 +13,9 @@ _TRIM_THRESHOLD, _MMAP_MAX = -1, -4
 def keep_freed_memory() -> bool:
     """Have this process keep freed memory of large tensors; return whether its allocator can.
 
-    By default glibc maps new memory for each large tensor and unmaps it when the tensor is freed,
-    so that every step pays for page faults again: a seventh of a META-TARTAN step on two virtual
-    cores. In return, the process does not shrink below its peak memory any more. Does nothing where
-    the environment configures the allocator (`MALLOC_...`), or where it is not glibc's.
+    By default glibc maps and unmaps the memory of each large tensor, whose page faults take a
+    seventh of a META-TARTAN step on two cores. In return, the process does not shrink below its
+    peak. Does nothing where the environment configures the allocator, or it is not glibc's.
     """
     if not sys.platform.startswith("linux") or any(n.startswith("MALLOC_") for n in os.environ):
         return False

@@ -31,9 +31,8 @@ def use_kernels(module: nn.Module) -> None:
     """Replace parts of `module`, a body, a head or both, by parts that train faster, in place.
 
     These are dropout, and the attention of Transformers' models. Parameters, their names and the
-    function that is computed stay the same; on a CPU random draws differ from torch's. A second
-    call changes nothing. On CUDA, torch's attention is no longer cuDNN's, which builds a plan for
-    each new shape.
+    function that is computed stay the same; on a CPU random draws differ from torch's. On CUDA,
+    torch's attention is no longer cuDNN's, which builds a plan for each new shape.
     """
     if torch.cuda.is_available():
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -44,10 +43,7 @@ def use_kernels(module: nn.Module) -> None:
 
 
 def use_tartan_attention(body: PreTrainedModel) -> None:
-    """Switch a body from `sdpa` to `attention`; bodies with other implementations stay as they are.
-
-    Does nothing where the body's class cannot switch.
-    """
+    """Switch a body from `sdpa` to `attention`, if its class can; leave other implementations."""
     if body.config._attn_implementation == _SDPA and body._can_set_attn_implementation():
         body.set_attn_implementation(IMPLEMENTATION)
 
@@ -59,17 +55,15 @@ def attention(
     value: Tensor,
     attention_mask: Tensor | None,
     dropout: float = 0.0,
-    scaling: float | None = None,
     packing: PackedRow | None = None,
     **further: Any,
 ) -> tuple[Tensor, Tensor | None]:
     """Compute what Transformers' `sdpa` does, in half the time with dropout on a CPU.
 
-    Torch has no fused kernel with dropout on a CPU: it computes plain matrix products in float32,
-    and spends most of the time on drawing random numbers. Here the products are the same
-    (`dropout_attention`), and the random numbers are those of `FastDropout`. Without dropout, the
-    backward pass of torch's fused kernel takes four times as long in 16 bits as in float32 (up to
-    128 positions), so training in 16 bits calls it in float32. All other cases are left to `sdpa`.
+    Torch has no fused kernel with dropout on a CPU; `dropout_attention` computes the same matrix
+    products with the random numbers of `FastDropout`. Without dropout, the backward pass of torch's
+    fused kernel takes four times as long in 16 bits as in float32 (up to 128 positions), so
+    training in 16 bits calls it in float32. All other cases are left to `sdpa`.
 
     Args:
         module: the layer that attends.
@@ -77,7 +71,6 @@ def attention(
         attention_mask: boolean, True where a position may be attended to, or floats that are added
             to the scores; broadcast to `(examples, heads, positions, positions)`.
         dropout: probability that an attention weight is dropped.
-        scaling: factor on the scores; None for `size ** -0.5`.
         packing: bounds of the texts in a packed row, each of which attends to itself only; then
             there is one example, and `attention_mask` is ignored.
         further: other arguments that Transformers passes.
@@ -87,34 +80,39 @@ def attention(
     """
     if packing is not None:
         window = further.pop("sliding_window", None)  # one side of it, the token itself included
-        in_block = partial(attention, module, dropout=dropout, scaling=scaling, **further)
+        in_block = partial(attention, module, dropout=dropout, **further)
         return packing.attend(
             lambda *inputs: in_block(*inputs)[0], query, key, value,
-            dropout=dropout, scale=scaling, window=window,
+            dropout=dropout, scale=further.get("scaling"), window=window,
         ), None  # fmt: skip
-    sdpa = partial(AttentionInterface()[_SDPA], module, scaling=scaling, **further)
-    trains_on_cpu = is_cpu(query.device) and torch.is_grad_enabled()
-    if trains_on_cpu and not dropout and query.dtype in (torch.bfloat16, torch.float16):
-        if attention_mask is not None and attention_mask.dtype == query.dtype:
-            attention_mask = attention_mask.float()
-        with torch.autocast("cpu", enabled=False):
-            attended, weights = sdpa(query.float(), key.float(), value.float(), attention_mask)
-        return attended.to(query.dtype), weights
-    if attention_mask is None:
-        known_mask = not getattr(module, "is_causal", True)
-    else:
-        known_mask = attention_mask.dtype == torch.bool
-    known = all(further[name] is None for name in further.keys() - _IGNORED) and known_mask
-    same_shape = query.shape == key.shape == value.shape
-    if not (fast_dropout_applies(query.device, dropout) and known and same_shape):
-        found: tuple[Tensor, Tensor | None] = sdpa(
-            query, key, value, attention_mask, dropout=dropout
-        )
-        return found
-    dtype = torch.promote_types(query.dtype, torch.float32)
-    factors = dropout_factors((*query.shape[:3], key.shape[2]), dropout, dtype)
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
-    return dropout_attention(query, key, value, attention_mask, factors, scale), None
+    scale = further.get("scaling")
+    if (
+        fast_dropout_applies(query.device, dropout)
+        and query.shape == key.shape == value.shape
+        and _is_plain(module, attention_mask, further)
+    ):
+        dtype = torch.promote_types(query.dtype, torch.float32)
+        factors = dropout_factors((*query.shape[:3], key.shape[2]), dropout, dtype)
+        scale = query.shape[-1] ** -0.5 if scale is None else scale
+        return dropout_attention(query, key, value, attention_mask, factors, scale), None
+    sdpa = partial(AttentionInterface()[_SDPA], module, **further)
+    half = query.dtype in (torch.bfloat16, torch.float16)
+    attended: tuple[Tensor, Tensor | None]
+    if dropout or not half or not is_cpu(query.device) or not torch.is_grad_enabled():
+        attended = sdpa(query, key, value, attention_mask, dropout=dropout)
+        return attended
+    if attention_mask is not None and attention_mask.dtype == query.dtype:
+        attention_mask = attention_mask.float()
+    with torch.autocast("cpu", enabled=False):
+        attended = sdpa(query.float(), key.float(), value.float(), attention_mask)
+    return attended[0].to(query.dtype), attended[1]
+
+
+def _is_plain(module: nn.Module, mask: Tensor | None, further: dict[str, Any]) -> bool:
+    """Return whether a boolean mask, or none, and no further argument say what is attended to."""
+    plain = not getattr(module, "is_causal", True) if mask is None else mask.dtype == torch.bool
+    others = further.keys() - _IGNORED - {"scaling"}
+    return plain and all(further[name] is None for name in others)
 
 
 def _mask(*arguments: Any, **options: Any) -> Tensor | None:

@@ -1,9 +1,8 @@
 """Dropout and attention with dropout that are fast on a CPU.
 
-Torch draws 32 bits and more for each element, which on a CPU can take a fifth of a training step,
-and has no fused attention with dropout there. For short texts, attention spends its time on matrix
-products and on reading and writing matrices of scores: here masking and dropout work in place, in
-the forward and in the backward pass.
+Torch draws 32 bits and more for each element, which can take a fifth of a training step there, and
+has no fused attention with dropout: here masking and dropout of scores work in place, in the
+forward and in the backward pass.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ LEVELS = 2**16
 class FastDropout(nn.Dropout):
     """`nn.Dropout` that on a CPU uses 16 random bits for each element, four elements a draw.
 
-    `p` is rounded to a multiple of 2^-16, and kept elements are scaled by the rounded probability,
-    so that the mean stays. On other devices this is torch's own dropout.
+    `p` is rounded to a multiple of 2^-16, by which kept elements are scaled. Elsewhere this is
+    torch's own dropout.
     """
 
     def forward(self, input: Tensor) -> Tensor:
@@ -49,10 +48,7 @@ def replace_dropout(module: nn.Module, kind: type[nn.Dropout]) -> None:
 
 
 def fast_dropout_applies(device: torch.device, p: float) -> bool:
-    """Return whether dropout of probability `p` on `device` needs `dropout_factors`.
-
-    Elsewhere torch draws, and where none or all are dropped, nothing is drawn.
-    """
+    """Return whether `dropout_factors` are drawn for probability `p`: on a CPU, unless 0 or 1."""
     return is_cpu(device) and round(p * LEVELS) not in (0, LEVELS)
 
 
@@ -73,18 +69,12 @@ def dropout_attention(
     factors: Tensor,
     scale: float,
 ) -> Tensor:
-    """Return `(factors * softmax(scale * query @ key^T)) @ value`.
+    """Return `(factors * softmax(scale * query @ key^T)) @ value`, computed in `factors`' type.
 
-    Args:
-        query: `(examples, heads, positions, size)`, as are `key` and `value`.
-        allowed: True where a position may be attended to; broadcast to `(examples, heads,
-            positions, positions)`. None for everywhere.
-        factors: dropout's factor on each attention weight, `(examples, heads, positions,
-            positions)`; everything is computed in its type.
-        scale: factor on the scores.
-
-    Returns:
-        `(examples, positions, heads, size)`, contiguous, of the query's type.
+    `query`, `key` and `value` are `(examples, heads, positions, size)`, `factors` are dropout's on
+    attention weights, `(examples, heads, positions, positions)`, to which `allowed` is broadcast,
+    True where a position may be attended to. The result is `(examples, positions, heads, size)`,
+    contiguous, of the query's type.
     """
     with without_autocast(query.device):
         bias = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,7 @@ where a position may be attended to, to `(texts, width, heads, size)`."""
 
 
 class PackedRow:
-    """Bounds of the texts in a row, and attention that stays within them.
-
-    Only attention relates tokens to each other; the rest of a body works on the row as it is.
+    """Bounds of the texts in a row of tokens, and attention that stays within them.
 
     Args:
         lengths: lengths of the texts, in their order in the row, each at least 1, on the host;
@@ -38,7 +37,6 @@ class PackedRow:
             one. None where all tokens of a text attend to all.
 
     Attributes:
-        tokens: length of the row [tokens].
         used: whether `attend` was called.
     """
 
@@ -55,30 +53,24 @@ class PackedRow:
         if beyond and pair_mask is not None:
             pair_mask = torch.cat([pair_mask, pair_mask.new_ones(beyond**2)])
         self._on_device, self._pair_mask = on_device, pair_mask
-        self._blocks: Blocks | None = None
-        self._ends: Tensor | None = None
 
-    @property
+    @cached_property
     def blocks(self) -> Blocks:
         """The texts in blocks, made once for all layers."""
-        if self._blocks is None:
-            self._blocks = Blocks(self._lengths, self._on_device.device, self._pair_mask)
-        return self._blocks
+        return Blocks(self._lengths, self._on_device.device, self._pair_mask)
 
-    @property
+    @cached_property
     def ends(self) -> Tensor:
         """First position of each text, then the end of the last one: int32, `(texts + 1,)`."""
-        if self._ends is None:
-            lengths = self._on_device
-            starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
-            if len(self._lengths) > len(lengths):
-                starts = torch.cat([starts, starts.new_full((1,), self.tokens)])
-            self._ends = starts.to(torch.int32)
-        return self._ends
+        lengths = self._on_device
+        starts = torch.cat([lengths.new_zeros(1), lengths.cumsum(0)])
+        if len(self._lengths) > len(lengths):
+            starts = torch.cat([starts, starts.new_full((1,), self.tokens)])
+        return starts.to(torch.int32)
 
     @property
     def pairs(self) -> int:
-        """Number of pairs of positions whose scores are computed, where there is no window."""
+        """Number of pairs of positions whose scores are computed without a window."""
         if is_cpu(self._on_device.device):
             return sum(block.texts * block.width**2 for block in self.blocks.all)
         return sum(length**2 for length in self._lengths)
@@ -97,15 +89,8 @@ class PackedRow:
         """Return the output of attention within each text, `(1, tokens, heads, size)`.
 
         A GPU's kernel computes it, or, where none does (forward-mode derivatives, float32, masks of
-        pairs), `in_block`, block by block.
-
-        Args:
-            in_block: computes attention in a block, with `dropout` and `scale`.
-            query: `(1, heads, tokens, size)`, as are `key` and `value`.
-            dropout: dropout probability of attention's weights.
-            scale: factor of the scores; None for one over the root of `size`.
-            window: positions this far apart or farther do not attend to each other; None for no
-                window. Ignored where there is a `pair_mask`, as Transformers does [tokens].
+        pairs), `in_block`, block by block. `query`, `key` and `value` are `(1, heads, tokens,
+        size)`; for the others see `within_texts`. A `pair_mask` takes the place of `window`.
         """
         self.used = True
         by_blocks = self._pair_mask is not None or has_tangent(query)
@@ -114,9 +99,9 @@ class PackedRow:
         kernel = kernel_for(dtype, dropout, query.shape[-1], usable)
         if kernel is None:
             return self.blocks.attend(in_block, query, key, value, window)
-        queries, keys, values = (t[0].transpose(0, 1).to(dtype) for t in (query, key, value))
+        query, key, value = (t[0].transpose(0, 1).to(dtype) for t in (query, key, value))
         return within_texts(
-            kernel, queries, keys, values, self.ends, max(self._lengths),
+            kernel, (query, key, value), self.ends, max(self._lengths),
             dropout=dropout, scale=scale, window=window,
         )[None]  # fmt: skip
 
@@ -131,25 +116,17 @@ def _attention_dtype(tensor: Tensor) -> torch.dtype:
 
 @dataclass(frozen=True)
 class Block:
-    """Texts that are padded to the longest of them.
-
-    Attributes:
-        texts: number of texts.
-        width: length of the longest text [tokens].
-        token_mask: True where a position holds a token, bool `(texts, width)`; None where all do.
-        pair_mask: True where the position of the row attends to that of the column, bool `(texts,
-            width, width)`, with a True in each row; None where all attend to all.
-    """
+    """Texts that are padded to the longest of them."""
 
     texts: int
     width: int
-    token_mask: Tensor | None
-    pair_mask: Tensor | None = None
+    token_mask: Tensor | None  # True where a position holds a token, `(texts, width)`; None: all
+    pair_mask: Tensor | None = None  # as that of `PackedRow`, `(texts, width, width)`
 
     def allowed(self, window: int | None, device: torch.device) -> Tensor | None:
         """Return a mask, True where a position may be attended to; None where all may be.
 
-        It broadcasts to `(texts, 1, width, width)`. For `window` see `PackedRow.attend`.
+        It broadcasts to `(texts, 1, width, width)`.
         """
         if self.pair_mask is not None:
             return self.pair_mask[:, None]
@@ -162,11 +139,7 @@ class Block:
 
 
 class Blocks:
-    """Arranges a row's tokens into blocks of texts of similar length, and back (see `PackedRow`).
-
-    Attributes:
-        all: the blocks, narrow ones first.
-    """
+    """Arranges a row's tokens into blocks of texts of similar length, `all`, and back."""
 
     def __init__(
         self, lengths: Sequence[int], device: torch.device, pair_mask: Tensor | None = None
@@ -196,20 +169,21 @@ class Blocks:
                 block_pairs &= torch.from_numpy(is_token).to(device)[:, None]
             self.all.append(Block(len(members), int(widths.max()), token_mask, block_pairs))
         self._sources, self._filled = np.concatenate(sources), np.concatenate(filled)
-        self._of_tokens = _Rearrangement.of(self._sources, self._filled, self._tokens, device)
-        self._of_heads: dict[int, _Rearrangement] = {}
+        to_blocks, to_row = _both_ways(self._sources, self._filled, self._tokens, device)
+        self._to_row = (to_row, to_blocks)
+        self._of_heads: dict[int, tuple[Places, Places]] = {}
 
     def attend(
         self, in_block: Attend, query: Tensor, key: Tensor, value: Tensor, window: int | None
     ) -> Tensor:
-        """Compute attention block by block (see `PackedRow.attend`)."""
+        """Compute attention block by block, `(1, tokens, heads, size)`."""
         queries, keys, values = (self._by_block(tensor) for tensor in (query, key, value))
         attended = [
             in_block(q, k, v, block.allowed(window, self._device)).flatten(0, 1)
             for q, k, v, block in zip(queries, keys, values, self.all, strict=True)
         ]
         in_blocks = torch.cat(attended)
-        in_row = self._of_tokens.inverse.apply(in_blocks.flatten(1))
+        in_row = _rearranged(in_blocks.flatten(1), *self._to_row)
         return in_row.view(1, self._tokens, *in_blocks.shape[1:])
 
     def _by_block(self, tensor: Tensor) -> list[Tensor]:
@@ -218,14 +192,14 @@ class Blocks:
         rows = tensor[0].transpose(0, 1).reshape(tokens * heads, size)
         if heads not in self._of_heads:
             self._of_heads[heads] = self._of_token_heads(heads)
-        arranged = self._of_heads[heads].apply(rows)
+        arranged = _rearranged(rows, *self._of_heads[heads])
         parts = torch.split(arranged, [block.texts * heads * block.width for block in self.all])
         return [
             part.view(block.texts, heads, block.width, size)
             for part, block in zip(parts, self.all, strict=True)
         ]
 
-    def _of_token_heads(self, heads: int) -> _Rearrangement:
+    def _of_token_heads(self, heads: int) -> tuple[Places, Places]:
         """Return the rearrangement of `(tokens, heads)` to blocks of `(texts, heads, width)`."""
         sources, filled, offset = [], [], 0
         for block in self.all:
@@ -236,64 +210,49 @@ class Blocks:
             sources.append(of_block.ravel())
             is_token = self._filled[positions].reshape(shape)
             filled.append(np.broadcast_to(is_token, of_block.shape).ravel())
-        return _Rearrangement.of(
-            np.concatenate(sources), np.concatenate(filled), self._tokens * heads, self._device
-        )
+        rows = self._tokens * heads
+        return _both_ways(np.concatenate(sources), np.concatenate(filled), rows, self._device)
 
 
-@dataclass(frozen=True)
-class _Rearrangement:
-    """Copies the rows of one tensor to places in another; knows its inverse.
+Places = tuple[Tensor, Tensor]
+"""Index of the row that each place takes, `(places,)`, and of the places that are 0 instead."""
 
-    Attributes:
-        sources: index of the row that each place takes, `(places,)`.
-        empty: indices of the places that are filled with 0 instead.
-        targets: index of the place that takes each row, `(rows,)`.
-        unplaced: indices of the rows that no place takes, which the inverse fills with 0.
-    """
 
-    sources: Tensor
-    empty: Tensor
-    targets: Tensor
-    unplaced: Tensor
+def _both_ways(
+    sources: np.ndarray, filled: np.ndarray, rows: int, device: torch.device
+) -> tuple[Places, Places]:
+    """Return the way of `rows` to places, each to one that is `filled`, and the way back."""
+    targets = np.empty(rows, dtype=np.int64)
+    targets[sources[filled]] = np.flatnonzero(filled)
+    empty = np.flatnonzero(~filled)
+    there, back = (sources, empty), (targets, empty[:0])
+    first, second = (
+        (torch.from_numpy(indices).to(device), torch.from_numpy(zeros).to(device))
+        for indices, zeros in (there, back)
+    )
+    return first, second
 
-    @classmethod
-    def of(
-        cls, sources: np.ndarray, filled: np.ndarray, rows: int, device: torch.device
-    ) -> _Rearrangement:
-        """Return the one that takes each of `rows` to one place that is `filled`."""
-        targets = np.empty(rows, dtype=np.int64)
-        targets[sources[filled]] = np.flatnonzero(filled)
-        empty = np.flatnonzero(~filled)
-        indices = (sources, empty, targets, empty[:0])
-        return cls(*(torch.from_numpy(each).to(device) for each in indices))
 
-    @property
-    def inverse(self) -> _Rearrangement:
-        """The rearrangement of places to rows."""
-        return _Rearrangement(self.targets, self.unplaced, self.sources, self.empty)
-
-    def apply(self, rows: Tensor) -> Tensor:
-        """Return `rows`, `(rows, ...)`, at their places, `(places, ...)`."""
-        if has_tangent(rows):
-            return rows.index_select(0, self.sources).index_fill(0, self.empty, 0)
-        arranged: Tensor = _Rearrange.apply(rows, self)  # type: ignore[no-untyped-call]
-        return arranged
+def _rearranged(rows: Tensor, there: Places, back: Places) -> Tensor:
+    """Return `rows`, `(rows, ...)`, at their places, `(places, ...)`."""
+    if has_tangent(rows):
+        return rows.index_select(0, there[0]).index_fill(0, there[1], 0)
+    arranged: Tensor = _Rearrange.apply(rows, there, back)  # type: ignore[no-untyped-call]
+    return arranged
 
 
 class _Rearrange(torch.autograd.Function):
     """Gathers rows in both passes: the gradient of torch's `index_select` adds rows one by one."""
 
     @staticmethod
-    def forward(ctx: Any, rows: Tensor, rearrangement: _Rearrangement) -> Tensor:
-        ctx.rearrangement = rearrangement
-        return _gathered(rows, rearrangement.sources, rearrangement.empty)
+    def forward(ctx: Any, rows: Tensor, there: Places, back: Places) -> Tensor:
+        ctx.back = back
+        return _gathered(rows, *there)
 
     @staticmethod
     @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        rearrangement: _Rearrangement = ctx.rearrangement
-        return _gathered(gradient, rearrangement.targets, rearrangement.unplaced), None
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None, None]:
+        return _gathered(gradient, *ctx.back), None, None
 
 
 def _gathered(rows: Tensor, sources: Tensor, empty: Tensor) -> Tensor:

@@ -5,7 +5,7 @@ Only bodies whose attention follows what it is passed can read either: they are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -57,13 +57,9 @@ def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
 def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
     """Return the `attention_mask` for `body`, `(examples, 1, positions, positions)`.
 
-    Transformers takes such a mask in place of one that marks padding. It is boolean, or, for
-    `eager` attention, of floats that are added to the scores.
-
-    Args:
-        body: the body.
-        pair_mask: True where the position of the row attends to that of the column, bool
-            `(examples, positions, positions)`, with a True in each row.
+    It is boolean, or, for `eager` attention, of floats that are added to the scores. `pair_mask` is
+    True where the position of the row attends to that of the column, bool `(examples, positions,
+    positions)`, with a True in each row.
     """
     allowed = pair_mask[:, None]
     if getattr(body.config, "_attn_implementation", None) != "eager":
@@ -77,18 +73,10 @@ def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) 
     """Return whether the states of a few texts are the same in a packed row as in a padded batch.
 
     They differ where attention depends on more than Transformers passes to attention functions
-    (position biases, windows of an architecture's own), or on the whole row.
-
-    Args:
-        body: the body.
-        tokens: ids of tokens that are not special.
-        first_position: position id of a text's first token.
+    (position biases, windows of an architecture's own), or on the whole row. `tokens` are ids of
+    tokens that are not special, `first_position` is the position id of a text's first token.
     """
-    try:
-        with evaluating(body), torch.no_grad():
-            return _states_agree(body, tokens, first_position)
-    except _UNSUPPORTED:
-        return False
+    return _holds(_states_agree, body, tokens, first_position)
 
 
 def respects_pair_masks(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
@@ -97,11 +85,7 @@ def respects_pair_masks(body: PreTrainedModel, tokens: Sequence[int], first_posi
     A full mask must change nothing, a causal one must hide later tokens only, and tokens in another
     order, each with its own position id, must have the same states. For arguments see `can_pack`.
     """
-    try:
-        with evaluating(body), torch.no_grad():
-            return _masks_respected(body, tokens, first_position)
-    except _UNSUPPORTED:
-        return False
+    return _holds(_masks_respected, body, tokens, first_position)
 
 
 @contextmanager
@@ -115,6 +99,14 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes:
             part.training = training
+
+
+def _holds(trial: Callable[..., bool], body: PreTrainedModel, *arguments: Any) -> bool:
+    try:
+        with evaluating(body), torch.no_grad():
+            return trial(body, *arguments)
+    except _UNSUPPORTED:
+        return False
 
 
 def _states_agree(body: Any, tokens: Sequence[int], first_position: int) -> bool:

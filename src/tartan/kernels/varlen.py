@@ -21,14 +21,7 @@ TYPES = (torch.bfloat16, torch.float16)
 def kernel_for(
     dtype: torch.dtype, dropout: float, head_size: int, usable: Collection[Kernel]
 ) -> Kernel | None:
-    """Return the kernel for attention of this kind, or None if no usable kernel supports it.
-
-    Args:
-        dtype: type of query, key and value.
-        dropout: dropout probability of attention's weights in this pass.
-        head_size: size of a head's query, key and value vectors.
-        usable: see `usable_kernels`.
-    """
+    """Return the kernel for attention of this kind, or None if no `usable` one supports it."""
     if dtype not in TYPES or head_size % 8 or head_size > 256:
         return None
     if "varlen_attn" in usable and not dropout:
@@ -49,9 +42,7 @@ def usable_kernels(device: str = "cuda") -> tuple[Kernel, ...]:
 
 def within_texts(
     kernel: Kernel,
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
+    inputs: tuple[Tensor, Tensor, Tensor],
     ends: Tensor,
     longest: int,
     *,
@@ -63,25 +54,23 @@ def within_texts(
 
     Args:
         kernel: one of `usable_kernels`.
-        query: `(tokens, heads, size)`, as are `key` and `value`.
+        inputs: query, key and value, `(tokens, heads, size)` each.
         ends: first position of each text, then the end of the last one: int32, `(texts + 1,)`.
         longest: length of the longest text [tokens].
         dropout: dropout probability of attention's weights; 0 for `varlen_attn`.
         scale: factor of the scores; None for one over the root of `size`.
         window: positions this far apart or farther do not attend to each other; None for no window.
     """
-    near = (-1, -1) if window is None else (window - 1, window - 1)
-    options: dict[str, Any]
+    options: dict[str, Any] = {"window_size": (-1, -1) if window is None else (window - 1,) * 2}
     if kernel == "varlen_attn":
-        options = {"scale": scale, "window_size": near}
         function = _varlen_attn()
+        options |= {"scale": scale}
     else:
-        options = {"dropout_p": dropout, "softmax_scale": scale, "window_size": near}
-        # without it the queries' gradient is summed in the order in which threads finish
-        options["deterministic"] = True
         function = _flash_attn()
+        # otherwise the queries' gradient is summed in the order in which threads finish
+        options |= {"dropout_p": dropout, "softmax_scale": scale, "deterministic": True}
     assert function is not None, "only usable kernels are chosen"
-    attended: Tensor = function(query, key, value, ends, ends, longest, longest, **options)
+    attended: Tensor = function(*inputs, ends, ends, longest, longest, **options)
     return attended
 
 
