@@ -94,7 +94,7 @@ def test_special_tokens_and_padding_are_never_chosen(encoder):
 
 
 def test_masked_and_random_shares_of_more_than_all_tokens_are_refused():
-    with pytest.raises(UserError, match="must not sum to more than 1"):
+    with pytest.raises(UserError, match="sum to more than 1"):
         MaskedLM(masked=0.8, random=0.3)
 
 

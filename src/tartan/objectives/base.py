@@ -15,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from transformers import PreTrainedModel
 
 from tartan.core.task import Batch, Inputs, Objective
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
+from tartan.kernels.packing import packed_states, pairwise_mask
 from tartan.objectives.class_weights import ClassWeights, weights_on_device
-from tartan.objectives.hidden_states import first_states, hidden_states
-from tartan.objectives.layout import Layout, spans
+from tartan.objectives.layout import Layout, is_packed, spans
 from tartan.settings import Below1
 
 Row = Mapping[str, Any]
@@ -32,6 +33,7 @@ Collate = Callable[[Sequence[Row], np.random.Generator], Batch]
 
 E = TypeVar("E", contravariant=True)
 _METHODS = ("features", "targets", "owners", "losses", "new_head", "collate")
+_BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
 class TaskObjective(Objective, Protocol[E]):
@@ -57,8 +59,7 @@ class TaskObjective(Objective, Protocol[E]):
             micro_batch_size: maximum number of examples that go through the body at once.
             training: whether to augment examples.
             packed: whether to pack texts into rows without padding, where the encoder supports it.
-            on_cpu: whether to split padded texts for a CPU, into micro-batches of similar lengths;
-                otherwise there are as few micro-batches as possible.
+            on_cpu: whether to split padded texts for a CPU, into micro-batches of similar lengths.
         """
         ...
 
@@ -70,11 +71,7 @@ def is_objective(kind: type) -> bool:
 
 
 def check_objective(objective: Any, what: str) -> None:
-    """Check that `what` is given an instance of an objective, whose fields go into checkpoints.
-
-    Raises:
-        UserError: it is something else.
-    """
+    """Check that `what` is given an instance of an objective, whose fields go into checkpoints."""
     if isinstance(objective, type) or not is_objective(type(objective)):
         raise UserError(
             f"{what}: {objective!r} is no instance of a dataclass with the methods of "
@@ -85,10 +82,9 @@ def check_objective(objective: Any, what: str) -> None:
 class Supervised:
     """Predicts `labels` with cross-entropy; a unit is an example (see `core.task.Objective`).
 
-    With class weights `w`, the loss of a unit with label `y` is `w_y` times its cross-entropy. The
-    loss of a batch is the mean of these over its `n` examples: their sum is divided by `n`, not by
-    the sum of the weights. So it does not depend on how a batch is split, and its expectation is
-    the weighted loss over all training examples.
+    With class weights `w`, the loss of a unit with label `y` is `w_y` times its cross-entropy; that
+    of a batch is their sum divided by the number of examples, not by the sum of the weights, so
+    that it does not depend on how a batch is split.
 
     Attributes:
         class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
@@ -129,7 +125,8 @@ class TextClassifier(Supervised, ABC):
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """Return the first tokens' states in the last layer, `(examples, hidden)`."""
-        return first_states(body, inputs)
+        states = hidden_states(body, inputs)
+        return states[0].index_select(0, spans(inputs)[0]) if is_packed(inputs) else states[:, 0]
 
     def collate(
         self,
@@ -168,3 +165,28 @@ class AtPositions:
         """Return the index of the text to which each position belongs: `(n,)`."""
         positions: Tensor = inputs["positions"]
         return torch.bucketize(positions, spans(inputs)[0], right=True) - 1
+
+
+def token_losses(body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+    """Return the cross-entropy of each token to predict by a masked-LM head, `(n,)`."""
+    embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
+    return F.cross_entropy(head(features, embeddings), targets, reduction="none")
+
+
+def hidden_states(body: nn.Module, inputs: Inputs) -> Tensor:
+    """Return the last layer's states of a micro-batch, `(examples, positions, hidden)`.
+
+    `inputs` are the micro-batch's (see `Layout.parts`); a `pair_mask` is the attention mask.
+    """
+    if is_packed(inputs):
+        if not isinstance(body, PreTrainedModel):  # e.g. one that torch.compile has wrapped
+            raise UserError(
+                f"a {type(body).__name__} cannot read packed texts, as only models of Transformers "
+                'can; give TartanData(sizes={"packed": False})'
+            )
+        return packed_states(body, inputs)
+    body_inputs = {name: inputs[name] for name in _BODY_INPUTS if name in inputs}
+    if "pair_mask" in inputs:
+        body_inputs["attention_mask"] = pairwise_mask(body, inputs["pair_mask"])
+    states: Tensor = body(**body_inputs).last_hidden_state
+    return states

@@ -21,10 +21,7 @@ log = logging.getLogger(__name__)
 
 
 def parsed(value: Any) -> Any:
-    """Return class weights; a mapping that came as a string is read.
-
-    A command line needs quotes around labels with letters beyond a to z, which make it a string.
-    """
+    """Return class weights; a mapping that a command line had to quote, as a string, is read."""
     is_mapping = isinstance(value, str) and value.lstrip().startswith("{")
     return yaml.safe_load(value) if is_mapping else value
 
@@ -57,9 +54,6 @@ def class_weights(
         labels: label names in index order.
         counts: number of training examples of each label.
         option: what sets the weights, for messages.
-
-    Raises:
-        UserError: the weights do not fit the labels.
     """
     weights = parsed(class_weights)
     if weights is None:

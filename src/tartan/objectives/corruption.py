@@ -17,27 +17,16 @@ _SPACES = ("", "\u0120", "\u2581")
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """An encoder's vocabulary.
-
-    Attributes:
-        size: number of tokens.
-        mask_id: id of the mask token.
-        special_ids: ids of special tokens, which are never predicted nor changed, ascending.
-        sentence_ends: ids of full stops, exclamation and question marks, ascending.
-    """
+    """An encoder's vocabulary; ids are ascending."""
 
     size: int
     mask_id: int
-    special_ids: np.ndarray
-    sentence_ends: np.ndarray
+    special_ids: np.ndarray  # of tokens that are never predicted nor changed
+    sentence_ends: np.ndarray  # of full stops, exclamation and question marks
 
     @classmethod
     def of(cls, encoder: TextEncoder, objective: str) -> Vocabulary:
-        """Return the vocabulary of an encoder, for the objective of that name.
-
-        Raises:
-            UserError: the encoder does not read text, or has no mask token.
-        """
+        """Return the vocabulary of an encoder with a mask token, for the objective of that name."""
         tokenizer = require_text_encoder(encoder, objective).tokenizer
         if tokenizer.mask_token_id is None:
             raise UserError(
@@ -60,9 +49,6 @@ class Corruption(Checked):
         masked: share of the chosen tokens that are replaced by the mask token (paper: 0.8).
         random: share of the chosen tokens that are replaced by a random token (paper: 0.1); the
             others are kept.
-
-    Raises:
-        UserError: `masked` and `random` sum to more than 1.
     """
 
     probability: Share = 0.15
@@ -72,10 +58,7 @@ class Corruption(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.masked + self.random > 1:
-            raise UserError(
-                "masked and random must not sum to more than 1, got "
-                f"{self.masked} and {self.random}"
-            )
+            raise UserError(f"masked={self.masked} and random={self.random} sum to more than 1")
 
     def draw(self, count: int, vocabulary: Vocabulary, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
         """Draw numbers in [0, 1) and tokens for `corrupted`, `(count,)` each."""

@@ -15,67 +15,53 @@ from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.encoders.text_encoder import TextEncoder
 
 ROW_MULTIPLE = 32
-"""Packed rows are padded to multiples of this length [tokens]. On a CPU, oneDNN builds kernels for
-each new shape of a matrix product (15 ms for one linear layer in 16 bits). A row of 1,000 tokens
-grows by 1.6 % on average.
+"""Packed rows are padded to multiples of this length: on a CPU, oneDNN builds kernels for each new
+shape of a matrix product, 15 ms for one linear layer in 16 bits [tokens].
 """
 WIDTH_MULTIPLE = 8
-"""Widths of padded batches are multiples of this, for the same reason, and because kernels of GPUs
-are fastest there [tokens].
-"""
+"""The same for the widths of padded batches; kernels of GPUs are fastest there, too [tokens]."""
 MAX_PADDING_ON_CPU = 256
-"""Padding that costs about as much on a CPU as one more part, whose gradient has to be added to the
-others' [tokens].
-"""
-
+"""Padding that costs about as much on a CPU as one more part [tokens]."""
 
 Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
 class Part:
-    """A part of a batch, of which an objective makes a micro-batch.
+    """A part of a batch, of which an objective makes a micro-batch."""
 
-    Attributes:
-        members: indices of its examples in the batch.
-        inputs: the body's inputs.
-        starts: index of each example's first position among all positions, flattened.
-    """
+    members: list[int]  # indices of its examples in the batch
+    inputs: dict[str, Any]  # the body's
+    starts: np.ndarray  # index of each example's first position among all positions, flattened
 
-    members: list[int]
-    inputs: dict[str, Any]
-    starts: np.ndarray
+
+@dataclass(frozen=True)
+class Predicted:
+    """A text with targets: `read_at` are positions whose states predict `targets`, `(n,)` both."""
+
+    tokens: np.ndarray  # token ids, `(tokens,)`
+    inputs: Mapping[str, Any]  # the body's other inputs (see `Layout.parts`)
+    read_at: np.ndarray
+    targets: np.ndarray
+    length: int | None = None  # by which a batch is split, if not the number of tokens
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Splits batches of texts, and makes the body's inputs of each part.
-
-    Attributes:
-        pad_id: id of the padding token.
-        micro_batch_size: maximum number of examples in a padded part; a packed part holds at most
-            as many tokens as this number of the batch's longest examples.
-        packed: whether texts are packed into one row of tokens.
-        first_position: position id of a text's first token.
-        max_positions: longest input of the body; None where there is no limit [tokens].
-        max_padding: see `split_by_length`.
-    """
+    """Splits batches of texts, and makes the body's inputs of each part."""
 
     pad_id: int
-    micro_batch_size: int
-    packed: bool = False
-    first_position: int = 0
-    max_positions: int | None = None
-    max_padding: int | None = None
+    micro_batch_size: int  # most examples of a part; of a packed one see `split_by_tokens`
+    packed: bool = False  # whether texts are packed into one row of tokens
+    first_position: int = 0  # position id of a text's first token
+    max_positions: int | None = None  # longest input of the body [tokens]
+    max_padding: int | None = None  # see `split_by_length`
 
     @classmethod
     def of(
         cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
     ) -> Layout:
-        """Return the layout for an encoder, which packs texts only if the encoder supports it.
-
-        `on_cpu` tells that the body is on a CPU, where much padding costs more than further parts.
-        """
+        """Return the layout for an encoder, which packs texts only if the encoder supports it."""
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
             micro_batch_size=micro_batch_size,
@@ -88,15 +74,12 @@ class Layout:
     def parts(
         self, rows: Rows, token_ids: Sequence[np.ndarray], lengths: Sequence[int] | None = None
     ) -> Iterator[Part]:
-        """Yield the parts of a batch.
+        """Yield the parts of a batch of texts with these `token_ids`, `(tokens,)` each.
 
-        Args:
-            rows: the batch, of which these columns are used where they exist: `token_type_ids`;
-                `position_ids`, if they differ from the body's own; `pair_mask`, if not all tokens
-                attend to all: True where the token of the row attends to that of the column, bool
-                `(tokens, tokens)`.
-            token_ids: token ids of each row, `(tokens,)`.
-            lengths: lengths by which to split the batch; None for the numbers of tokens.
+        Of `rows`, these columns are used where they exist: `token_type_ids`; `position_ids`, if
+        they differ from the body's own; `pair_mask`, if not all tokens attend to all: True where
+        the token of the row attends to that of the column, bool `(tokens, tokens)`. The batch is
+        split by `lengths`, or the numbers of tokens.
         """
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
@@ -175,30 +158,21 @@ def labelled_batch(
     return Batch(made, len(rows), *count_tokens_and_padding(made))
 
 
-def predicted_batch(
-    layout: Layout,
-    rows: Rows,
-    token_ids: Sequence[np.ndarray],
-    read_at: Sequence[np.ndarray],
-    targets: Sequence[np.ndarray],
-    lengths: Sequence[int] | None = None,
-) -> Batch:
-    """Return the batch of an objective whose units are positions (see `Layout.parts`).
-
-    In each row, the states at `read_at` predict the `targets`, `(n,)` both; parts without any are
-    left out.
-    """
+def predicted_batch(layout: Layout, texts: Sequence[Predicted]) -> Batch:
+    """Return the batch of an objective whose units are positions, without parts that have none."""
     made = []
-    for part in layout.parts(rows, token_ids, lengths):
-        members, inputs = part.members, part.inputs
-        units = sum(len(targets[i]) for i in members)
+    tokens = [text.tokens for text in texts]
+    lengths = [len(text.tokens) if text.length is None else text.length for text in texts]
+    for part in layout.parts([text.inputs for text in texts], tokens, lengths):
+        inputs, members = part.inputs, [texts[i] for i in part.members]
+        units = sum(len(text.targets) for text in members)
         if not units:
             continue
-        places = [start + read_at[i] for start, i in zip(part.starts, members, strict=True)]
+        places = [start + text.read_at for start, text in zip(part.starts, members, strict=True)]
         inputs["positions"] = torch.from_numpy(np.concatenate(places))
-        inputs["targets"] = torch.from_numpy(np.concatenate([targets[i] for i in members]))
+        inputs["targets"] = torch.from_numpy(np.concatenate([text.targets for text in members]))
         made.append(MicroBatch(inputs, units=units, examples=len(members)))
-    return Batch(made, len(rows), *count_tokens_and_padding(made))
+    return Batch(made, len(texts), *count_tokens_and_padding(made))
 
 
 def pad(
@@ -237,13 +211,7 @@ def split_by_length(
 ) -> list[list[int]]:
     """Return parts of at most `micro_batch_size` examples of similar lengths, as their indices.
 
-    Similar lengths need little padding. The gradient of the whole batch does not depend on how it
-    is split.
-
-    Args:
-        lengths: length of each example [tokens].
-        micro_batch_size: maximum number of examples in a part.
-        max_padding: maximum padding of a part; None makes as few parts as possible [tokens].
+    A part has at most `max_padding` positions of padding; None makes as few parts as possible.
     """
     ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     if max_padding is None:
@@ -264,8 +232,7 @@ def split_by_length(
 def split_by_tokens(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
     """Return parts of about equally many tokens and of similar lengths, as their indices.
 
-    A part holds at most `micro_batch_size` times the longest example's tokens, which bounds the
-    memory of a pass. With similar lengths in a part, attention has few sizes.
+    A part holds at most `micro_batch_size` times the longest example's tokens.
     """
     ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     sizes = np.maximum([lengths[position] for position in ordered], 1)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from torch import Tensor, nn
-from torch.nn import functional as F
 
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.base import AtPositions, Collate, Row
+from tartan.objectives.base import AtPositions, Collate, Row, token_losses
 from tartan.objectives.corruption import Corruption, Rng, Vocabulary
-from tartan.objectives.layout import Layout, predicted_batch
+from tartan.objectives.layout import Layout, Predicted, predicted_batch
 
 
 class MaskedLM(Corruption, AtPositions):
@@ -24,8 +23,7 @@ class MaskedLM(Corruption, AtPositions):
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each token to predict, `(n,)`."""
-        embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
-        return F.cross_entropy(head(features, embeddings), targets, reduction="none")
+        return token_losses(body, head, features, targets)
 
     def new_head(self, encoder: TextEncoder) -> MaskedLMHead:
         return encoder.new_mlm_head()
@@ -42,56 +40,47 @@ class MaskedLM(Corruption, AtPositions):
     ) -> Collate:
         """See `TaskObjective.collate`.
 
-        Args:
-            mask_seed: seed of masks that depend on the text alone, not on its batch; None draws the
-                masks of a batch from its generator.
+        With `mask_seed`, each text has masks of its own, at least one, which are the same in every
+        evaluation; None draws the masks of a batch from its generator.
         """
-        return MaskedLMCollator(
-            objective=self,
-            vocabulary=Vocabulary.of(encoder, "masked language modelling"),
-            layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
-            mask_seed=mask_seed,
-        )
+        vocabulary = Vocabulary.of(encoder, "masked language modelling")
+        layout = Layout.of(encoder, micro_batch_size, packed, on_cpu)
+        return partial(self._batch, layout, vocabulary, mask_seed)
 
-
-@dataclass(frozen=True)
-class MaskedLMCollator:
-    """Masks a batch's tokens and splits it into micro-batches.
-
-    Masks are drawn for the tokens of the whole batch before it is split, so that they depend
-    neither on the micro-batch size nor on padding. With `mask_seed`, each text has masks of its
-    own, at least one, which are the same in every evaluation.
-    """
-
-    objective: MaskedLM
-    vocabulary: Vocabulary
-    layout: Layout
-    mask_seed: int | None = None
-
-    def __call__(self, rows: Sequence[Row], rng: Rng) -> Batch:
+    def _batch(
+        self,
+        layout: Layout,
+        vocabulary: Vocabulary,
+        mask_seed: int | None,
+        rows: Sequence[Row],
+        rng: Rng,
+    ) -> Batch:
+        """Return the batch; masks depend neither on the micro-batch size nor on padding."""
         originals = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
-        if self.mask_seed is None:
-            flat = self._corrupt(np.concatenate(originals), rng)
+        if mask_seed is None:
+            flat = self._corrupt(np.concatenate(originals), vocabulary, rng)
             ends = np.cumsum([len(ids) for ids in originals])[:-1]
-            chosen, corrupted = (np.split(values, ends) for values in flat)
+            drawn = zip(*(np.split(values, ends) for values in flat), strict=True)
         else:
-            by_row = [self._corrupt(ids, _rng_of(self.mask_seed, ids)) for ids in originals]
-            chosen, corrupted = map(list, zip(*by_row, strict=True))
-        read_at = [np.flatnonzero(row) for row in chosen]
-        targets = [ids[places] for ids, places in zip(originals, read_at, strict=True)]
-        return predicted_batch(self.layout, rows, corrupted, read_at, targets)
+            drawn = (self._corrupt(ids, vocabulary, _rng_of(mask_seed, ids)) for ids in originals)
+        texts = []
+        for row, ids, (chosen, corrupted) in zip(rows, originals, drawn, strict=True):
+            positions = np.flatnonzero(chosen)
+            texts.append(Predicted(corrupted, row, positions, ids[positions]))
+        return predicted_batch(layout, texts)
 
-    def _corrupt(self, flat: np.ndarray, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
+    def _corrupt(
+        self, flat: np.ndarray, vocabulary: Vocabulary, rng: Rng
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""
-        objective, vocabulary = self.objective, self.vocabulary
         allowed = ~np.isin(flat, vocabulary.special_ids)
-        chosen = (rng.random(len(flat)) < objective.probability) & allowed
-        drawn = objective.draw(len(flat), vocabulary, rng)
+        chosen = (rng.random(len(flat)) < self.probability) & allowed
+        drawn = self.draw(len(flat), vocabulary, rng)
         if not chosen.any():
             # in a batch of very short texts, predict one token rather than divide by zero
             candidates = np.flatnonzero(allowed) if allowed.any() else np.arange(len(flat))
             chosen[candidates[int(drawn[0][0] * len(candidates))]] = True
-        return chosen, objective.corrupted(flat, chosen, drawn, vocabulary)
+        return chosen, self.corrupted(flat, chosen, drawn, vocabulary)
 
 
 def _rng_of(seed: int, ids: np.ndarray) -> Rng:

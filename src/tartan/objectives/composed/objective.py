@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,12 +16,16 @@ from tartan.objectives.composed.output import Output
 from tartan.objectives.composed.representation import Representation, no_positions
 from tartan.objectives.composed.transform import Transform
 from tartan.objectives.corruption import Rng, Vocabulary
-from tartan.objectives.layout import Layout, predicted_batch
+from tartan.objectives.layout import Layout, Predicted, predicted_batch
 
 
 @dataclass(frozen=True)
 class Composed(AtPositions):
     """One objective of a space (see `TaskObjective`); a unit is a target of the output.
+
+    A text's random draws do not depend on the texts after it in the batch, nor the transform's on
+    the representation or the output: with the same seed, objectives with the same transform have
+    the same tokens, unless an output rearranges texts.
 
     Attributes:
         transform: changes a text before the body reads it.
@@ -53,101 +58,64 @@ class Composed(AtPositions):
         packed: bool = False,
         on_cpu: bool = False,
     ) -> Collate:
+        vocabulary = Vocabulary.of(encoder, "a composed objective")
         # only the CPU's kernels take a mask of pairs in packed rows
         packed = packed and (on_cpu or not self.representation.restricts_attention)
-        return ComposedCollator(
-            objective=self,
-            vocabulary=Vocabulary.of(encoder, "a composed objective"),
-            token_types=encoder.uses_token_types,
-            layout=Layout.of(encoder, micro_batch_size, packed, on_cpu),
-        )
+        layout = Layout.of(encoder, micro_batch_size, packed, on_cpu)
+        return partial(self._batch, layout, vocabulary, encoder.uses_token_types)
 
-
-@dataclass(frozen=True)
-class _Text:
-    """A transformed text.
-
-    Attributes:
-        tokens: ids of the transformed tokens, followed by the queries, `(tokens,)`.
-        inputs: the body's other inputs (see `Layout.parts`).
-        length: number of tokens without the queries.
-        read_at: positions whose states predict the targets, `(n,)`.
-        targets: the targets, `(n,)`.
-    """
-
-    tokens: np.ndarray
-    inputs: Row
-    length: int
-    read_at: np.ndarray
-    targets: np.ndarray
-
-
-@dataclass(frozen=True)
-class ComposedCollator:
-    """Transforms a batch's texts and splits it into micro-batches.
-
-    A text's random draws do not depend on the texts after it in the batch. The transform's draws
-    depend neither on the representation nor on the output: with the same seed, objectives with the
-    same transform have the same tokens, unless an output rearranges texts.
-
-    Attributes:
-        objective: the objective.
-        vocabulary: the encoder's vocabulary.
-        layout: splits a batch, and makes the body's inputs.
-        token_types: whether the body's inputs say which of two texts a token belongs to.
-    """
-
-    objective: Composed
-    vocabulary: Vocabulary
-    layout: Layout
-    token_types: bool
-
-    def __call__(self, rows: Sequence[Row], rng: Rng) -> Batch:
+    def _batch(
+        self,
+        layout: Layout,
+        vocabulary: Vocabulary,
+        token_types: bool,
+        rows: Sequence[Row],
+        rng: Rng,
+    ) -> Batch:
         view_rng, output_rng = rng.spawn(2)
         texts = []
         for index in range(len(rows)):
-            row = self.objective.output.arrange(rows, index, self.vocabulary, output_rng)
-            texts.append(self._transform(row, rng, view_rng))
-        return predicted_batch(
-            self.layout,
-            [text.inputs for text in texts],
-            [text.tokens for text in texts],
-            [text.read_at for text in texts],
-            [text.targets for text in texts],
-            # without queries, so that the split does not depend on the representation
-            lengths=[text.length for text in texts],
-        )
+            row = dict(self.output.arrange(rows, index, vocabulary, output_rng))
+            if not token_types:
+                row.pop("token_type_ids", None)
+            texts.append(self._text(row, layout.first_position, vocabulary, rng, view_rng))
+        return predicted_batch(layout, texts)
 
-    def _transform(self, row: Row, token_rng: Rng, view_rng: Rng) -> _Text:
-        output = self.objective.output
+    def _text(
+        self, row: Row, first_position: int, vocabulary: Vocabulary, token_rng: Rng, view_rng: Rng
+    ) -> Predicted:
+        """Return a transformed text: its tokens, followed by the queries."""
+        output = self.output
         tokens = np.asarray(row["input_ids"], dtype=np.int64)
-        chosen = self._choose(tokens, token_rng)
-        corrupted = self.objective.transform.corrupt(tokens, chosen, self.vocabulary, token_rng)
+        chosen = self._choose(tokens, vocabulary, token_rng)
+        corrupted = self.transform.corrupt(tokens, chosen, vocabulary, token_rng)
         positions, targets = output.targets(row, tokens, chosen)
         predicted = positions if output.predicts_tokens else no_positions()
-        view = self.objective.representation.view(len(tokens), predicted, view_rng)
+        view = self.representation.view(len(tokens), predicted, view_rng)
         read_at = view.read_at if output.predicts_tokens else positions
-        queries = np.full(len(view.queries), self.vocabulary.mask_id, dtype=np.int64)
+        queries = np.full(len(view.queries), vocabulary.mask_id, dtype=np.int64)
         inputs: dict[str, np.ndarray] = {}
-        if self.token_types and "token_type_ids" in row:
+        if "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
             inputs["token_type_ids"] = np.concatenate([types, types[view.queries]])
         if view.pair_mask is not None:
             # with queries a text may exceed the body's positions, so they share those of the text
             places = np.concatenate([np.arange(len(tokens)), view.queries])
-            inputs["position_ids"] = self.layout.first_position + places
+            inputs["position_ids"] = first_position + places
             inputs["pair_mask"] = view.pair_mask
-        return _Text(np.concatenate([corrupted, queries]), inputs, len(tokens), read_at, targets)
+        # without queries, so that the split does not depend on the representation
+        length = len(tokens)
+        return Predicted(np.concatenate([corrupted, queries]), inputs, read_at, targets, length)
 
-    def _choose(self, tokens: np.ndarray, rng: Rng) -> np.ndarray:
+    def _choose(self, tokens: np.ndarray, vocabulary: Vocabulary, rng: Rng) -> np.ndarray:
         """Choose the tokens to change, bool `(tokens,)`: at least one, where one is allowed.
 
         Not allowed are special tokens, and the first and the last token, which have no neighbour
         from which a language model could predict them.
         """
-        allowed = ~np.isin(tokens, self.vocabulary.special_ids)
+        allowed = ~np.isin(tokens, vocabulary.special_ids)
         allowed[[0, -1]] = False
-        chosen = (rng.random(len(tokens)) < self.objective.transform.probability) & allowed
+        chosen = (rng.random(len(tokens)) < self.transform.probability) & allowed
         if not chosen.any() and allowed.any():
             candidates = np.flatnonzero(allowed)
             chosen[candidates[int(rng.random() * len(candidates))]] = True

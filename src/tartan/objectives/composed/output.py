@@ -13,7 +13,7 @@ from torch.nn import functional as F
 
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.base import Row
+from tartan.objectives.base import Row, token_losses
 from tartan.objectives.composed.representation import no_positions
 from tartan.objectives.corruption import Rng, Vocabulary
 from tartan.settings import Below1, Checked, Count
@@ -28,15 +28,12 @@ RELATION = "relation"
 class Output(ABC):
     """Decides what is predicted from a text, by a head that all objectives of an output share.
 
-    Attributes:
-        needs_labels: whether it predicts the end task's label.
-        needs_both_sides: whether it needs states that attend to both sides.
-        predicts_tokens: whether it predicts tokens: then the representation decides which states
-            predict them; other targets are predicted from the state at their own position.
+    The representation decides which states predict tokens; other targets are predicted from the
+    state at their own position.
     """
 
-    needs_labels: ClassVar[bool] = False
-    needs_both_sides: ClassVar[bool] = False
+    needs_labels: ClassVar[bool] = False  # whether it predicts the end task's label
+    needs_both_sides: ClassVar[bool] = False  # whether states must attend to both sides
     predicts_tokens: ClassVar[bool] = False
 
     def fit(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
@@ -52,12 +49,10 @@ class Output(ABC):
 
     @abstractmethod
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
-        """Return the targets of a text.
+        """Return the targets of a text, `row`, after `arrange`.
 
-        Args:
-            row: the text, after `arrange`.
-            tokens: ids of its tokens before the transform, `(tokens,)`.
-            chosen: True where the transform could change the token, bool `(tokens,)`.
+        `tokens` are those before the transform, and `chosen` is True where it could change them:
+        `(tokens,)` both.
         """
 
     @abstractmethod
@@ -82,8 +77,7 @@ class Denoise(Output):
         return encoder.new_mlm_head()
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        embeddings = body.get_input_embeddings().weight  # type: ignore[operator]
-        return F.cross_entropy(head(features, embeddings), targets, reduction="none")
+        return token_losses(body, head, features, targets)
 
 
 @dataclass(frozen=True)
@@ -203,9 +197,7 @@ class NextSentence(_Relation):
 def split_segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
     """Split a text at the end of the sentence that is nearest to its middle, or at its middle.
 
-    Returns:
-        The tokens of both segments, without special ones; both are empty where the text has fewer
-        than two tokens.
+    Special tokens are left out; both segments are empty where fewer than two others are there.
     """
     tokens = np.asarray(row["input_ids"], dtype=np.int64)
     tokens = tokens[~np.isin(tokens, vocabulary.special_ids)]
@@ -220,10 +212,9 @@ def split_segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.nda
 def join_segments(row: Row, first: np.ndarray, second: np.ndarray, relation: int) -> Row:
     """Return `row` with two segments as its text, at most as long, their types and relation.
 
-    It begins and ends with the first and the last token of `row`, which are special; the last also
-    separates the segments. The second segment is truncated, by its last token at least: there is no
-    room for the whole of the text's own, and a final full stop must not tell it from another's.
-    Where nothing is left of a segment, the text is kept, with relation -1.
+    Its first and last token are special; the last also separates the segments. The second segment
+    is truncated, by its last token at least: a final full stop must not tell the text's own from
+    another's. Where nothing is left of a segment, the text is kept, with relation -1.
     """
     whole = np.asarray(row["input_ids"], dtype=np.int64)
     room = len(whole) - 3 - len(first)

@@ -22,11 +22,10 @@ class View:
     """How the body reads a text of `length` tokens.
 
     Attributes:
-        read_at: for each token to predict, the position whose state predicts it, `(predicted,)`.
+        read_at: for each token to predict, the position whose state predicts it.
         pair_mask: True where the position of the row attends to that of the column, bool
             `(length + queries, length + queries)`; None where all attend to all.
-        queries: for each mask token to append, the position in the text that it stands for,
-            `(queries,)`.
+        queries: for each mask token to append, the position in the text that it stands for.
     """
 
     read_at: np.ndarray
@@ -36,25 +35,17 @@ class View:
 
 @dataclass(frozen=True)
 class Representation(ABC):
-    """Decides which positions attend to which, and which position's state predicts a token.
+    """Decides which positions attend to which, and which position's state predicts a token."""
 
-    Attributes:
-        sees_both_sides: whether positions attend to the text on both sides of them.
-        restricts_attention: whether its views have a `pair_mask`.
-    """
-
-    sees_both_sides: ClassVar[bool]
-    restricts_attention: ClassVar[bool]
+    sees_both_sides: ClassVar[bool]  # whether positions attend to the text on both sides of them
+    restricts_attention: ClassVar[bool]  # whether its views have a `pair_mask`
 
     @abstractmethod
     def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
-        """Return how the body reads a text.
+        """Return how the body reads a text of `length` tokens, special ones included.
 
-        Args:
-            length: number of tokens, special ones included.
-            predicted: positions of the tokens to predict, ascending, without the first and the last
-                position; empty where no tokens are predicted.
-            rng: the only source of randomness.
+        `predicted` are the positions of the tokens to predict, ascending, without the first and the
+        last position; empty where none are. `rng` is the only source of randomness.
         """
 
 
@@ -93,10 +84,9 @@ class RandomFactorised(Checked, Representation):
     """Keeps a random share of the pairs of positions that attend, and hides the predicted tokens.
 
     Removing pairs at random does not hide a token: over several layers it reaches its own position
-    through others, and the residual stream holds it anyway. Therefore, as in XLNet (Yang et al.,
-    2019), the predicted tokens come last in a random factorisation order, and each is predicted at
-    a mask token of its own (a query) that is appended to the text, with the position id of the
-    predicted token.
+    through others. Therefore, as in XLNet (Yang et al., 2019), the predicted tokens come last in a
+    random factorisation order, and each is predicted at a mask token of its own (a query) that is
+    appended to the text, with the position id of the predicted token.
 
     - A query attends to itself, to tokens that are not predicted, and to predicted tokens earlier
       in the order.
@@ -104,8 +94,7 @@ class RandomFactorised(Checked, Representation):
     - A token that is not predicted attends to others that are not predicted.
 
     No token attends to itself. A share `kept` of these pairs is kept at random. All positions
-    attend to the first one, which is never predicted, so that none is left with nothing to attend
-    to.
+    attend to the first one, which is never predicted.
 
     Attributes:
         kept: share of the pairs that is kept (paper's code: 0.6).

@@ -25,13 +25,9 @@ class Transform(Checked, ABC):
     def corrupt(
         self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
     ) -> np.ndarray:
-        """Return the tokens with the chosen ones changed, `(tokens,)`.
+        """Return the tokens of a text with the `chosen` ones, bool, changed: all are `(tokens,)`.
 
-        Args:
-            tokens: token ids of a text, special ones included, `(tokens,)`; not to be modified.
-            chosen: True where a token may be changed, bool `(tokens,)`.
-            vocabulary: the encoder's vocabulary.
-            rng: the only source of randomness.
+        `tokens` are not to be modified, and `rng` is the only source of randomness.
         """
 
 
