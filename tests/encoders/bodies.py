@@ -1,7 +1,8 @@
-"""Builds small random bodies of many architectures."""
+"""Builds small random bodies of many architectures, and saves them with a tokenizer."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -10,6 +11,11 @@ from transformers import PreTrainedModel
 
 from tartan.encoders.tiny import letter_pair_tokenizer
 
+SMALL: dict[str, Any] = {
+    "vocab_size": len(letter_pair_tokenizer()), "hidden_size": 16, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "intermediate_size": 24, "max_position_embeddings": 40,
+}  # fmt: skip
+"""Sizes of a body that is smaller still."""
 _DISENTANGLED = {"relative_attention": True, "pos_att_type": ["c2p", "p2c"]}
 KINDS: dict[str, tuple[type, dict[str, Any]]] = {
     "albert": (t.AlbertConfig, {"embedding_size": 16}),
@@ -35,14 +41,8 @@ KINDS: dict[str, tuple[type, dict[str, Any]]] = {
     "xmod": (t.XmodConfig, {"languages": ["en_XX"], "default_language": "en_XX"}),
 }
 OWN_ATTENTION = {
-    "bigbird",
-    "deberta",
-    "deberta-v2",
-    "longformer",
-    "megatron-bert",
-    "mpnet",
-    "roformer",
-}
+    "bigbird", "deberta", "deberta-v2", "longformer", "megatron-bert", "mpnet", "roformer"
+}  # fmt: skip
 """Kinds that cannot pack: their attention cannot be replaced, even where it is called sdpa."""
 
 
@@ -69,3 +69,9 @@ def random_body(kind: str) -> PreTrainedModel:
         for parameter in body.parameters():  # biases and norms too, so that none can be lost
             parameter.data += 0.1 * torch.randn_like(parameter)
     return body
+
+
+def save(model: PreTrainedModel, folder: Path) -> Path:
+    model.save_pretrained(folder)
+    letter_pair_tokenizer().save_pretrained(folder)
+    return folder

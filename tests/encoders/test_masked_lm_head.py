@@ -1,74 +1,46 @@
-"""The masked-LM head of a checkpoint gives the checkpoint's own logits."""
+"""The masked-LM head of a checkpoint gives its logits, and is saved as Transformers' own model."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+import transformers as t
 from torch import nn
-from transformers import (
-    BertConfig,
-    BertForMaskedLM,
-    BertForPreTraining,
-    BertModel,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
-    ElectraConfig,
-    ElectraForMaskedLM,
-    ElectraForPreTraining,
-    ModernBertConfig,
-    ModernBertForMaskedLM,
-    MPNetConfig,
-    MPNetForMaskedLM,
-    RobertaConfig,
-    RobertaForMaskedLM,
-)
 
+from tartan.encoders.export import check_masked_lm, save_masked_lm
 from tartan.encoders.heads import MaskedLMHead, split_masked_lm
 from tartan.encoders.pretrained import PretrainedEncoder
-from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.errors import UserError
+from tests.encoders.bodies import SMALL, save
 
-VOCABULARY = len(letter_pair_tokenizer())
-SMALL = {
-    "vocab_size": VOCABULARY,
-    "hidden_size": 16,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,
-    "intermediate_size": 24,
-    "max_position_embeddings": 40,
-}
+VOCABULARY = SMALL["vocab_size"]
 DISTIL = {
-    "vocab_size": VOCABULARY,
-    "dim": 16,
-    "n_layers": 2,
-    "n_heads": 2,
-    "hidden_dim": 24,
+    "vocab_size": VOCABULARY, "dim": 16, "n_layers": 2, "n_heads": 2, "hidden_dim": 24,
     "max_position_embeddings": 40,
-}
+}  # fmt: skip
 SPECIAL = {
-    "pad_token_id": 0,
-    "bos_token_id": 2,
-    "eos_token_id": 3,
-    "cls_token_id": 2,
-    "sep_token_id": 3,
-}
+    "pad_token_id": 0, "bos_token_id": 2, "eos_token_id": 3, "cls_token_id": 2, "sep_token_id": 3
+}  # fmt: skip
+KINDS = ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"]
 
 
 def model_of(kind):
     torch.manual_seed(0)
     models = {
-        "bert": lambda: BertForMaskedLM(BertConfig(**SMALL)),
-        "roberta": lambda: RobertaForMaskedLM(RobertaConfig(**SMALL)),
-        "distilbert": lambda: DistilBertForMaskedLM(DistilBertConfig(**DISTIL)),
-        "electra": lambda: ElectraForMaskedLM(ElectraConfig(embedding_size=12, **SMALL)),
-        "mpnet": lambda: MPNetForMaskedLM(MPNetConfig(**SMALL)),
-        "modernbert": lambda: ModernBertForMaskedLM(ModernBertConfig(**SMALL, **SPECIAL)),
-        "bert with relu": lambda: BertForMaskedLM(BertConfig(hidden_act="relu", **SMALL)),
-        "bert with gelu_new": lambda: BertForMaskedLM(BertConfig(hidden_act="gelu_new", **SMALL)),
-        "bert of two tasks": lambda: BertForPreTraining(BertConfig(**SMALL)),
+        "bert": lambda: t.BertForMaskedLM(t.BertConfig(**SMALL)),
+        "roberta": lambda: t.RobertaForMaskedLM(t.RobertaConfig(**SMALL)),
+        "distilbert": lambda: t.DistilBertForMaskedLM(t.DistilBertConfig(**DISTIL)),
+        "electra": lambda: t.ElectraForMaskedLM(t.ElectraConfig(embedding_size=12, **SMALL)),
+        "mpnet": lambda: t.MPNetForMaskedLM(t.MPNetConfig(**SMALL)),
+        "modernbert": lambda: t.ModernBertForMaskedLM(t.ModernBertConfig(**SMALL, **SPECIAL)),
+        "bert with relu": lambda: t.BertForMaskedLM(t.BertConfig(hidden_act="relu", **SMALL)),
+        "gelu_new": lambda: t.BertForMaskedLM(t.BertConfig(hidden_act="gelu_new", **SMALL)),
+        "bert of two tasks": lambda: t.BertForPreTraining(t.BertConfig(**SMALL)),
     }
     model = models[kind]().eval()
-    # As initialised, biases are 0 and norms 1: a head that forgot them would look right.
+    # as initialised, biases are 0 and norms 1: a head that forgot them would look right
     with torch.no_grad():
         for parameter in model.parameters():
             if parameter.dim() == 1:
@@ -96,10 +68,47 @@ def our_logits(body, head):
         return head(hidden, body.get_input_embeddings().weight)
 
 
-KINDS = ["bert", "roberta", "distilbert", "electra", "mpnet", "modernbert"]
+def loaded(model, folder):
+    return PretrainedEncoder(name=str(save(model, folder))).load()
 
 
-@pytest.mark.parametrize("kind", ["bert with relu", "bert with gelu_new"])
+@pytest.mark.parametrize("kind", [*KINDS, "bert of two tasks"])
+def test_a_masked_lm_is_loaded_with_its_head_and_saved_again(kind, tmp_path):
+    model = model_of(kind)
+    expected = own_logits(model)
+    encoder = loaded(model, tmp_path / "model")
+    assert encoder.body.training
+    ours = our_logits(encoder.body, encoder.mlm_head)
+    torch.testing.assert_close(ours, expected, atol=1e-5, rtol=1e-5)
+    save_masked_lm(encoder.body, encoder.mlm_head, encoder.tokenizer, tmp_path / "again")
+    again = t.AutoModelForMaskedLM.from_pretrained(tmp_path / "again").eval()
+    torch.testing.assert_close(own_logits(again), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_an_encoder_without_a_head_is_saved_with_a_new_one(tmp_path):
+    encoder = TinyEncoder().load()
+    head = encoder.new_mlm_head()
+    with torch.no_grad():
+        for parameter in head.parameters():
+            parameter.add_(torch.randn_like(parameter) / 4)
+    encoder.tokenizer(["a text of words"], truncation=True, max_length=4, padding=True)
+    save_masked_lm(encoder.body, head, encoder.tokenizer, tmp_path)
+    assert encoder.body.training  # as it was
+    model = t.AutoModelForMaskedLM.from_pretrained(tmp_path).eval()
+    ours = our_logits(encoder.body, head)
+    torch.testing.assert_close(own_logits(model), ours, atol=1e-5, rtol=1e-5)
+    tokenizer = t.AutoTokenizer.from_pretrained(tmp_path)  # without its last call's truncation
+    assert len(tokenizer("a text of words")["input_ids"]) > 4
+
+
+def test_a_head_that_cannot_be_saved_is_refused_before_training():
+    body = t.BertModel(t.BertConfig(hidden_act="relu", **SMALL), add_pooling_layer=False)
+    encoder = TextEncoder("with ReLU", body, letter_pair_tokenizer())
+    with pytest.raises(UserError, match="with ReLU"):
+        check_masked_lm(encoder)
+
+
+@pytest.mark.parametrize("kind", ["bert with relu", "gelu_new"])
 def test_a_head_with_another_activation_is_kept_as_it_is_or_refused(kind):
     model = model_of(kind)
     try:
@@ -112,7 +121,6 @@ def test_a_head_with_another_activation_is_kept_as_it_is_or_refused(kind):
 @pytest.mark.parametrize(
     ("kind", "missing"),
     [
-        ("roberta", "lm_head.dense.weight"),
         ("roberta", "lm_head.layer_norm.bias"),
         ("bert", "cls.predictions.transform.dense.bias"),
         ("electra", "generator_predictions.LayerNorm.weight"),
@@ -133,32 +141,16 @@ def test_a_decoder_that_is_not_tied_is_an_error():
         split_masked_lm(model, set())
 
 
-def saved(model, folder):
-    model.save_pretrained(folder)
-    letter_pair_tokenizer().save_pretrained(folder)
-    return PretrainedEncoder(name=str(folder)).load()
-
-
-@pytest.mark.parametrize("kind", [*KINDS, "bert of two tasks"])
-def test_a_saved_masked_lm_is_loaded_with_its_head(kind, tmp_path):
-    model = model_of(kind)
-    encoder = saved(model, tmp_path / "model")
-    assert encoder.body.training
-    assert encoder.mlm_head is not None
-    ours = our_logits(encoder.body, encoder.mlm_head)
-    torch.testing.assert_close(ours, own_logits(model), atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize(
     "make",
     [
-        lambda: BertModel(BertConfig(**SMALL)),
-        lambda: ElectraForPreTraining(ElectraConfig(embedding_size=12, **SMALL)),
+        lambda: t.BertModel(t.BertConfig(**SMALL)),
+        lambda: t.ElectraForPreTraining(t.ElectraConfig(embedding_size=12, **SMALL)),
     ],
 )
 def test_a_body_or_a_discriminator_is_loaded_without_a_head(make, tmp_path):
     model = make().eval()
-    encoder = saved(model, tmp_path / "model")
+    encoder = loaded(model, tmp_path / "model")
     assert encoder.mlm_head is None
     with torch.no_grad():
         expected = model.base_model(**inputs()).last_hidden_state
@@ -167,7 +159,7 @@ def test_a_body_or_a_discriminator_is_loaded_without_a_head(make, tmp_path):
 
 
 def test_each_task_gets_its_own_copy_of_the_trained_head(tmp_path):
-    encoder = saved(model_of("roberta"), tmp_path / "model")
+    encoder = loaded(model_of("roberta"), tmp_path / "model")
     first, second = encoder.new_mlm_head(), encoder.new_mlm_head()
     assert torch.equal(first.dense.weight, second.dense.weight)
     assert torch.equal(first.dense.weight, encoder.mlm_head.dense.weight)

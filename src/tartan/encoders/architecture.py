@@ -24,16 +24,12 @@ from transformers import AlbertConfig, BertConfig, PretrainedConfig, PreTrainedM
 
 
 class HeadLocation(NamedTuple):
-    """Names the modules of a `ClassifierHead` in a sequence classifier of Transformers.
-
-    `dropout` are the configuration's entries that hold the head's dropout, `entries` further ones
-    with the values that this head needs.
-    """
+    """Names the modules of a `ClassifierHead` in a sequence classifier of Transformers."""
 
     dense: str
     out: str
-    dropout: tuple[str, ...] = ("classifier_dropout",)
-    entries: Mapping[str, Any] = {}
+    dropout: tuple[str, ...] = ("classifier_dropout",)  # the configuration's entries for it
+    entries: Mapping[str, Any] = {}  # further ones that this head needs
 
 
 _LIKE_ROBERTA = HeadLocation("classifier.dense", "classifier.out_proj")
@@ -84,11 +80,7 @@ _FROM_ELECTRA_TO_ALBERT = {
 
 
 def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
-    """Return configuration and weights of a body in the form of one of `HEAD_LOCATIONS`.
-
-    They are the body's own, or those of an architecture that computes the same; None where there
-    is none.
-    """
+    """Return configuration and weights of a body, or its equal, among `HEAD_LOCATIONS`, or None."""
     source, weights = body.config, dict(body.state_dict())
     sizes = {name: getattr(source, name) for name in _SIZES if hasattr(source, name)}
     if source.model_type in HEAD_LOCATIONS:
@@ -114,7 +106,6 @@ def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Ten
 
 
 def _renamed(weights: Mapping[str, Tensor], rules: Mapping[str, str]) -> dict[str, Tensor]:
-    """Return weights by new names, to which the rules (patterns) are applied in their order."""
     renamed = {}
     for name, value in weights.items():
         for pattern, replacement in rules.items():

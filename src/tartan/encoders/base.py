@@ -34,10 +34,7 @@ class Encoder(Protocol):
         ...
 
     def keep_head(self, head: nn.Module) -> None:
-        """Keep a head that continued pre-training has trained, so that later tasks start from it.
-
-        Encoders of text keep a masked-LM head; other heads are ignored.
-        """
+        """Keep a head (of text, a masked-LM head) so that later tasks start from it."""
         ...
 
     def recompute_activations(self) -> None:
@@ -49,9 +46,8 @@ class Encoder(Protocol):
     ) -> str | None:
         """Write body, the end task's head and label names, in index order, to `folder`.
 
-        `max_length` is the end task's longest input; None where inputs are not texts [tokens].
-        Returns a sentence for the user where the classifier had to be written in another form than
-        the usual one.
+        `max_length` is the end task's longest input, in tokens. Returns a sentence for the user
+        where the classifier had to be written in another form than the usual one.
         """
         ...
 
@@ -65,11 +61,7 @@ class EncoderSource(Protocol):
 
 
 def require_encoder(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
-    """Return `encoder`, after checking that it is of `kind`, which reads `content`.
-
-    Raises:
-        UserError: it is of another kind; the message says that `what` needs it, and the `advice`.
-    """
+    """Return `encoder`, after checking that it is of `kind`, which reads `content`."""
     if not isinstance(encoder, kind):
         name = getattr(encoder, "name", type(encoder).__name__)
         raise UserError(f"{what} needs an encoder of {content}, but {name} is not one; {advice}")
@@ -78,10 +70,7 @@ def require_encoder(encoder: object, kind: type[T], what: str, content: str, adv
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
-    """Exclude parameters and running statistics from training inside of the `with` block.
-
-    What was excluded before stays so after it.
-    """
+    """Exclude parameters and running statistics from training inside of the `with` block."""
     trained = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
     module.requires_grad_(False)
     try:
@@ -93,10 +82,7 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
-    """Return the class and `description()` of an encoder, of values that JSON can hold.
-
-    An encoder of somebody else's class, or with somebody else's body, has only a name.
-    """
+    """Return the class and `description()` of an encoder in JSON; of others' classes the name."""
     kinds: list[Any] = [k for k in type(encoder).__mro__ if _is_rebuilt(k)]
     described = kinds[0].description(encoder) if kinds else None
     if described is None:
@@ -106,13 +92,7 @@ def describe_encoder(encoder: Encoder) -> dict[str, Any]:
 
 
 def encoder_from_description(described: Mapping[str, Any]) -> Encoder:
-    """Build the described encoder with random weights.
-
-    Leaves the caller's random state as it was, and runs no code but this project's.
-
-    Raises:
-        UserError: the encoder has only a name, or the description is damaged.
-    """
+    """Build the described encoder with random weights; run no code but this project's."""
     name = str(described.get("name"))
     module, _, kind_name = str(described.get("kind", "")).rpartition(".")
     try:

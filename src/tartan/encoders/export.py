@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,8 +33,8 @@ LABELS = "labels.json"
 """File of the label names in index order, in every classifier's folder."""
 _TYPES = "token_type_ids"
 _OTHER_HEAD, _OTHER_ACTIVATION = 1e-3, 1e-4
-"""Differences of logits, as shares of the largest logit, that another classifier head or another
-activation of a masked-LM head exceeds; rounding makes about 1e-6.
+"""Shares of the largest logit by which another classifier head's, or another activation's, differ;
+rounding makes about 1e-6.
 """
 
 
@@ -45,13 +45,9 @@ def uses_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) 
 
 
 def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
-    """Return a copy that `save_pretrained` writes as it was before any text was tokenised.
-
-    Transformers writes a side of truncation or the treatment of special tokens only if the
-    tokenizer was made with it, and what the last call has set.
-    """
+    """Return a copy that `save_pretrained` writes as it was before any text was tokenised."""
     tokenizer = copy.deepcopy(tokenizer)
-    for name in ("truncation_side", "split_special_tokens"):
+    for name in ("truncation_side", "split_special_tokens"):  # which it does not write otherwise
         tokenizer.init_kwargs[name] = getattr(tokenizer, name)
     tokenizer.backend_tokenizer.no_truncation()
     tokenizer.backend_tokenizer.no_padding()
@@ -72,11 +68,7 @@ def save_classifier(
 
     Returns:
         Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
-        Where no architecture has this body and head (see `architecture`), the folder holds the body
-        in Transformers' format, and beside it the head as `classifier_head.safetensors`.
-
-    Raises:
-        UserError: the head is not a `ClassifierHead`.
+        Where no architecture has this body and head, they are written apart.
     """
     if not isinstance(head, ClassifierHead):
         raise UserError(
@@ -128,10 +120,9 @@ def _sequence_classifier(
         return None
     if loaded.unexpected_keys or not all("position_ids" in name for name in loaded.missing_keys):
         return None
-    inputs = _examples(body, types)
-    with evaluating(body, head), torch.no_grad():
-        expected = head(_states(body, inputs)[:, 0])
-    return model if _difference(model, inputs, expected) <= _OTHER_HEAD else None
+    with evaluating(head):
+        same = _same_logits(model, body, lambda states: head(states[:, 0]), _OTHER_HEAD, types)
+    return model if same else None
 
 
 def check_masked_lm(encoder: TextEncoder) -> None:
@@ -142,11 +133,7 @@ def check_masked_lm(encoder: TextEncoder) -> None:
 def save_masked_lm(
     body: PreTrainedModel, head: nn.Module, tokenizer: PreTrainedTokenizerBase, folder: Path
 ) -> None:
-    """Write a folder for Transformers' `AutoModelForMaskedLM` and `AutoTokenizer`.
-
-    Raises:
-        UserError: Transformers has no masked language model with this body and head.
-    """
+    """Write a folder for Transformers' `AutoModelForMaskedLM` and `AutoTokenizer`."""
     model = _masked_lm(body, head, type(body).__name__)
     folder.mkdir(parents=True, exist_ok=True)
     model.save_pretrained(folder)
@@ -175,10 +162,8 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
         fits = False
     if fits:
         model.tie_weights()
-        inputs = _examples(body, types=False)
-        with evaluating(body, head), torch.no_grad():
-            expected = head(_states(body, inputs), body.get_input_embeddings().weight)
-        fits = _difference(model, inputs, expected) <= _OTHER_ACTIVATION
+        words = body.get_input_embeddings().weight
+        fits = _same_logits(model, body, lambda states: head(states, words), _OTHER_ACTIVATION)
     if not fits:
         raise UserError(
             f"Transformers' masked language models cannot hold the head of {name}; use a BERT-, "
@@ -187,32 +172,34 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
     return model
 
 
-def _examples(body: PreTrainedModel, types: bool) -> dict[str, Tensor]:
-    """Return two made-up inputs, the second of them padded."""
+@torch.no_grad()
+def _same_logits(
+    model: PreTrainedModel,
+    body: PreTrainedModel,
+    head_of: Callable[[Tensor], Tensor],
+    tolerance: float,
+    types: bool = False,
+) -> bool:
+    """Return whether a model, left in evaluation mode, computes what the head does on the body.
+
+    It is tried out on two made-up texts, one of them padded. `head_of` maps states, `(texts,
+    tokens, hidden)`, to logits; these may differ by `tolerance`, as a share of the largest.
+    """
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)
     mask[1, 5:] = 0
     if body.config.pad_token_id is not None:
         ids[ids == int(body.config.pad_token_id)] += 1
         ids[1, 5:] = int(body.config.pad_token_id)
-    kinds = (torch.arange(8) >= 4).long().expand(2, 8)
-    return {"input_ids": ids, "attention_mask": mask, **({_TYPES: kinds} if types else {})}
-
-
-def _states(body: PreTrainedModel, inputs: dict[str, Tensor]) -> Tensor:
+    inputs = {"input_ids": ids, "attention_mask": mask}
+    if types:
+        inputs[_TYPES] = (torch.arange(8) >= 4).long().expand(2, 8)
     device = next(body.parameters()).device
-    on_device = {name: value.to(device) for name, value in inputs.items()}
-    states: Tensor = body(**on_device).last_hidden_state
-    return states
-
-
-@torch.no_grad()
-def _difference(model: PreTrainedModel, inputs: dict[str, Tensor], expected: Tensor) -> float:
-    """Return how much logits, where not padded, differ, as a share of the largest.
-
-    The model is put in evaluation mode; `expected` are `(texts, classes)`, or
-    `(texts, tokens, vocabulary)`.
-    """
-    chosen = inputs["attention_mask"].bool() if expected.dim() == 3 else slice(None)
-    expected, logits = expected.float().cpu()[chosen], model.eval()(**inputs).logits[chosen]
-    return float((expected - logits).abs().max() / max(1.0, float(expected.abs().max())))
+    with evaluating(body):
+        states = body(**{name: value.to(device) for name, value in inputs.items()})
+        expected = head_of(states.last_hidden_state).float().cpu()
+    logits = model.eval()(**inputs).logits
+    if expected.dim() == 3:  # logits of tokens
+        expected, logits = expected[mask.bool()], logits[mask.bool()]
+    scale = max(1.0, float(expected.abs().max()))
+    return float((expected - logits).abs().max()) <= tolerance * scale

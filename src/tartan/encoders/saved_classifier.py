@@ -39,19 +39,14 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """A trained classifier, in float32 and evaluation mode, with label names in index order.
-
-    Attributes:
-        max_length: longest input in training; None where the folder does not tell [tokens].
-        max_positions: longest input that it can read; None where there is no limit [tokens].
-    """
+    """A trained classifier, in float32 and evaluation mode, with label names in index order."""
 
     folder: Path
     model: nn.Module
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
-    max_length: int | None
-    max_positions: int | None
+    max_length: int | None  # longest input in training, if the folder tells [tokens]
+    max_positions: int | None  # longest input that it can read, if there is a limit [tokens]
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -71,11 +66,7 @@ class _BodyAndHead(nn.Module):
 
 
 def classifier_folder(path: Path) -> Path:
-    """Return the classifier's folder: `path`, or the one in the run folder `path`.
-
-    Raises:
-        UserError: there is no classifier, or it classifies images.
-    """
+    """Return the classifier's folder: `path`, or the one in the run folder `path`."""
     folder = path / "classifier" if (path / "classifier").is_dir() else path
     if not is_inside(folder, path):
         raise UserError(f"{folder} is a link out of {path}; name the folder itself: model=FOLDER")
@@ -93,9 +84,6 @@ def load_classifier(path: Path) -> SavedClassifier:
     """Load the classifier of a run folder, or of a folder that holds a sequence classifier.
 
     Runs no code of the folder, and reads weights from safetensors only.
-
-    Raises:
-        UserError: there is no classifier, or it cannot be read.
     """
     folder = classifier_folder(path)
     if not has_tokenizer(folder):  # Transformers would return an empty one
@@ -131,11 +119,8 @@ def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:
     _check_complete(loading)
     if model.config.problem_type not in (None, "single_label_classification"):
         raise ValueError("it does not choose one of several labels for a text")
-    return (
-        model,
-        model,
-        tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels)),
-    )
+    labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
+    return model, model, labels
 
 
 def _body_and_head(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:

@@ -43,20 +43,12 @@ _POSITIONS_AFTER_PADDING = (
 
 @dataclass
 class TextEncoder:
-    """An encoder of text.
+    """An encoder of text: a body of Transformers without a head, and its tokenizer."""
 
-    Attributes:
-        name: the encoder's name in results.
-        body: Transformers' model without a head.
-        tokenizer: the body's tokenizer.
-        mlm_head: a trained masked-LM head; None where there is none, and masked-LM tasks start
-            from a new one.
-    """
-
-    name: str
+    name: str  # in results
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
-    mlm_head: MaskedLMHead | None = None
+    mlm_head: MaskedLMHead | None = None  # a trained one; without, masked-LM tasks start anew
 
     @property
     def hidden_size(self) -> int:
@@ -127,9 +119,8 @@ class TextEncoder:
         supported = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
         if not supported:
             log.warning(
-                "encoder %s (%s) cannot read several texts as one row: micro-batches are padded",
+                "encoder %s cannot read several texts as one row: micro-batches are padded",
                 self.name,
-                self.body.config.model_type,
             )
         return supported
 
@@ -189,8 +180,7 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
     """Return whether this machine has kernels for packed rows: a CPU for all, a GPU for some.
 
-    `accelerator` and `precision` are Lightning's names; `trains` tells whether attention has
-    dropout.
+    `accelerator` and `precision` are Lightning's names; in training, attention may have dropout.
     """
     if is_on_cpu(accelerator):
         return True
@@ -203,14 +193,10 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
     size = encoder.hidden_size // int(getattr(config, "num_attention_heads", 1))
     if kernel_for(dtype, dropout, size, usable_kernels()) is None:
         log.info(
-            "%s pads texts on the GPU: no kernel attends within packed rows in %s with attention "
-            "dropout %g (varlen_attn and flash-attn take 16 bits, only the latter dropout; usable "
-            "here: %s)",
-            "training" if trains else "evaluation",
-            precision,
-            dropout,
-            ", ".join(usable_kernels()) or "none",
-        )
+            "%s pads texts on the GPU: of %s, none attends within packed rows in %s with attention "
+            "dropout %g (varlen_attn and flash-attn take 16 bits, only the latter dropout)",
+            "training" if trains else "evaluation", usable_kernels(), precision, dropout,
+        )  # fmt: skip
         return False
     return encoder.supports_packing
 
@@ -221,10 +207,10 @@ def require_text_encoder(encoder: object, what: str) -> TextEncoder:
 
 
 def check_body(encoder: TextEncoder) -> None:
-    """Refuse a body that would be trained on something else than the whole text.
+    """Refuse a body whose first state, which the classifier reads, does not see the whole text.
 
-    The classifier reads the first token's state. Architectures that Transformers trains by masked
-    language modelling are known to have such states; others are tried out on two short texts.
+    Architectures that Transformers trains by masked language modelling are known to have such
+    states; others are tried out on two short texts.
     """
     body, config, what = encoder.body, encoder.body.config, f"encoder {encoder.name}"
     check_tokenizer_fits(encoder.tokenizer, body, what)
@@ -259,11 +245,7 @@ def check_body(encoder: TextEncoder) -> None:
 def check_tokenizer_fits(
     tokenizer: PreTrainedTokenizerBase, body: PreTrainedModel, where: str
 ) -> None:
-    """Check that the body has an embedding for each token, and the tokenizer a padding token.
-
-    Raises:
-        UserError: they are missing `where` it says.
-    """
+    """Check that the body has an embedding for each token, and the tokenizer a padding token."""
     try:
         embedded = len(body.get_input_embeddings().weight)  # type: ignore[arg-type]
     except NotImplementedError:

@@ -41,7 +41,7 @@ class TinyEncoder(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build body and tokenizer, and leave the caller's random state as it was."""
+        """Build body and tokenizer."""
         tokenizer = letter_pair_tokenizer()
         config = BertConfig(
             vocab_size=len(tokenizer),
