@@ -12,10 +12,9 @@ from torch.nn import functional as F
 from transformers import AttentionInterface, AttentionMaskInterface
 from transformers.masking_utils import bidirectional_mask_function
 
-from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.kernels import attention as module_under_test
-from tartan.kernels.attention import IMPLEMENTATION, attention, use_kernels, use_tartan_attention
+from tartan.kernels.attention import IMPLEMENTATION, attention, use_tartan_attention
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.encoders.derivatives import assert_same_derivatives
 
@@ -160,12 +159,9 @@ def test_every_body_computes_the_same_as_before(kind, tokens, always_ours):
     assert torch.allclose(run(changed, tokens), run(plain, tokens), atol=1e-5)
 
 
-def test_an_encoder_trains_with_it_and_the_seed_decides(tokens):
+def test_the_seed_decides_what_is_dropped(tokens):
     body = random_body("bert").train()
-    encoder = TextEncoder("small", body, letter_pair_tokenizer())
-    assert body.config._attn_implementation == "sdpa"  # an encoder does not change its body
-    use_kernels(encoder.body)
-    assert body.config._attn_implementation == IMPLEMENTATION
+    use_tartan_attention(body)
     assert torch.equal(run(body, tokens), run(body, tokens))
     torch.manual_seed(1)
     assert not torch.equal(body(**tokens).last_hidden_state, run(body, tokens))
@@ -180,9 +176,10 @@ def test_the_name_of_the_implementation_is_not_saved(tmp_path):
 
 def test_a_gpus_mask_is_not_read_by_the_host():
     """A branch on its values would wait for the GPU; on `meta`, which has none, it is an error."""
-    given = {"batch_size": 2, "q_length": 3, "kv_length": 3, "allow_is_causal_skip": False,
-             "allow_is_bidirectional_skip": True,
-             "mask_function": bidirectional_mask_function}  # fmt: skip
+    given = {
+        "batch_size": 2, "q_length": 3, "kv_length": 3, "allow_is_causal_skip": False,
+        "allow_is_bidirectional_skip": True, "mask_function": bidirectional_mask_function,
+    }  # fmt: skip
     mask = AttentionMaskInterface()[IMPLEMENTATION]
     on_cpu = torch.ones(2, 3, dtype=torch.bool)
     assert mask(**given, attention_mask=on_cpu) is None  # nothing is padded

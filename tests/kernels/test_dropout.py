@@ -6,6 +6,8 @@ import pytest
 import torch
 from torch import nn
 
+from tartan.encoders.tiny import TinyEncoder
+from tartan.kernels.attention import IMPLEMENTATION, use_kernels
 from tartan.kernels.dropout import LEVELS, FastDropout, replace_dropout
 
 
@@ -61,3 +63,18 @@ def test_every_dropout_is_replaced_and_nothing_else_changes():
     assert [(m.p, m.training) for m in replaced] == [(0.3, True), (0.1, False)]
     assert type(network[2][1]) is Own
     assert list(network.state_dict()) == keys
+
+
+def test_one_call_puts_kernels_into_bodies_and_heads_and_a_second_changes_nothing():
+    body = TinyEncoder(hidden_size=8).load().body
+    whole = nn.ModuleDict({"body": body, "head": nn.Sequential(nn.Linear(8, 2), nn.Dropout())})
+    assert body.config._attn_implementation == "sdpa"  # an encoder does not change its body
+    before, parts = dict(whole.named_parameters()), []
+    for _ in range(2):
+        use_kernels(whole)
+        parts.append([type(part) for part in whole.modules()])
+        assert nn.Dropout not in parts[-1]
+        assert FastDropout in parts[-1]
+        assert body.config._attn_implementation == IMPLEMENTATION
+        assert all(before[name] is p for name, p in whole.named_parameters())
+    assert parts[0] == parts[1]

@@ -18,6 +18,10 @@ WORSE = 2
 """How many times as far from float32 as padded bf16 packed bf16 may be: both round alike."""
 
 
+def needs(kernel):
+    return pytest.mark.skipif(kernel not in usable_kernels(), reason=f"no {kernel} here")
+
+
 def parts_of(encoder, rows):
     """The texts as one packed part and as one padded part, on the GPU."""
     ids = [np.array(row["input_ids"]) for row in rows]
@@ -47,13 +51,12 @@ def far(found, expected):
     return float((found - expected).norm() / expected.norm())
 
 
+@needs("varlen_attn")
 @pytest.mark.parametrize("windows", [False, True])
 @pytest.mark.parametrize("kind", PACKED)
 def test_bf16_is_as_near_to_float32_packed_as_padded(kind, windows):
     if windows and kind != "modernbert":
         pytest.skip("has no windows")
-    if "varlen_attn" not in usable_kernels():
-        pytest.skip("this GPU or this PyTorch has no varlen_attn")
     narrow = {"local_attention": 8, "global_attn_every_n_layers": 2} if windows else {}
     encoder = encoder_of(kind, **narrow)
     encoder.body.to(GPU).eval()  # no dropout
@@ -65,9 +68,8 @@ def test_bf16_is_as_near_to_float32_packed_as_padded(kind, windows):
         assert far(found, expected) < WORSE * far(usual, expected) + 1e-3
 
 
+@needs("varlen_attn")
 def test_a_pass_does_not_wait_for_the_gpu():
-    if "varlen_attn" not in usable_kernels():
-        pytest.skip("this GPU or this PyTorch has no varlen_attn")
     encoder = encoder_of("roberta")
     encoder.body.to(GPU).eval()
     packed, _ = parts_of(encoder, rows_of(encoder, pairs=False))
@@ -80,9 +82,8 @@ def test_a_pass_does_not_wait_for_the_gpu():
         torch.cuda.set_sync_debug_mode("default")
 
 
+@needs("flash_attn")
 def test_dropout_of_flash_attn_has_the_mean_of_none():
-    if "flash_attn" not in usable_kernels():
-        pytest.skip("the package flash-attn is not installed")
     encoder = encoder_of("bert", hidden_dropout_prob=0.0)  # attention's stays: 0.1
     body = encoder.body.to(GPU)
     packed, _ = parts_of(encoder, rows_of(encoder, pairs=False))

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from tartan.encoders import text_encoder
-from tartan.encoders.text_encoder import attention_dropout_of, packs_texts
+from tartan.encoders.text_encoder import packs_texts
 from tartan.kernels import packed_row, varlen
 from tartan.kernels.attention import attention
 from tartan.kernels.packed_row import PackedRow
@@ -20,7 +20,12 @@ from tartan.kernels.packing import packed_states
 from tartan.objectives.layout import Layout
 from tests.encoders.bodies import KINDS, OWN_ATTENTION
 from tests.kernels.stand_in import VarlenAttn
-from tests.kernels.test_packing import encoder_of, rows_of, states_of
+from tests.kernels.test_packing import (
+    assert_padding_changes_nothing,
+    encoder_of,
+    rows_of,
+    states_of,
+)
 
 PACKED = sorted(KINDS.keys() - OWN_ATTENTION)
 META = torch.device("meta")
@@ -59,24 +64,10 @@ def test_ends_are_those_of_the_texts_and_of_what_is_beyond_them(tokens, lengths)
 def test_states_and_gradients_are_those_with_padding(kind, varlen_attn):
     encoder = encoder_of(kind)
     assert encoder.supports_packing
-    encoder.body.double().eval()  # no dropout
-    rows, results = rows_of(encoder, pairs=False), []
-    for packed in (True, False):
-        varlen_attn.calls.clear()
-        states = states_of(encoder, rows, packed)
-        assert len(varlen_attn.calls) == (2 if packed else 0)  # one a layer
-        torch.manual_seed(0)
-        loss = (states * torch.randn_like(states)).sum() / len(states)
-        parameters = list(encoder.body.parameters())
-        gradients = torch.autograd.grad(loss, parameters, allow_unused=True)
-        results.append((states, gradients))
-    (ours, own), (theirs, others) = results
-    assert ours.dtype == torch.float64
-    assert float((ours - theirs).abs().max()) < 1e-6
-    for found, expected in zip(own, others, strict=True):
-        assert (found is None) == (expected is None)
-        if found is not None:
-            assert float((found - expected).abs().max()) < 1e-6
+    varlen_attn.calls.clear()
+    encoder.body.double()
+    assert_padding_changes_nothing(encoder, rows_of(encoder, pairs=False))
+    assert [call["query"].dtype for call in varlen_attn.calls] == [torch.float64] * 2  # a layer
 
 
 def test_a_window_is_half_of_it_without_the_token_itself(varlen_attn):
@@ -124,89 +115,52 @@ def test_in_autocast_kernels_get_its_type(varlen_attn):
 def test_what_there_is_no_kernel_for_is_computed_by_blocks(
     varlen_attn, dtype, dropout, monkeypatch
 ):
-    lengths = [5, 3, 12]
+    lengths, found = [5, 3, 12], []
     rows = row_of(lengths, dtype)
-    row = PackedRow(lengths, torch.tensor(lengths), 20)
-    torch.manual_seed(0)
-    found, _ = attention(Layer(), *rows, None, packing=row, dropout=dropout)
-    assert (row.used, varlen_attn.calls) == (True, [])
-    torch.manual_seed(0)
-    monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ())
-    torch.manual_seed(0)
-    expected, _ = attention(Layer(), *rows, None, packing=row, dropout=dropout)
-    assert torch.equal(found, expected)
+    for usable in (("varlen_attn",), ()):
+        monkeypatch.setattr(packed_row, "usable_kernels", lambda device, u=usable: u)
+        row = PackedRow(lengths, torch.tensor(lengths), 20)
+        torch.manual_seed(0)
+        found.append(attention(Layer(), *rows, None, packing=row, dropout=dropout)[0])
+        assert (row.used, varlen_attn.calls) == (True, [])
+    assert torch.equal(*found)
 
 
-def test_forward_derivatives_are_taken_through_blocks(varlen_attn):
-    lengths = [5, 3, 12]
-    rows = tuple(row_of(lengths))
-
-    def attended(*row):
-        packing = PackedRow(lengths, torch.tensor(lengths), 20)
-        return attention(Layer(), *row, None, packing=packing)[0]
-
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        assert torch.func.jvp(attended, rows, rows)[1].isfinite().all()
-    assert varlen_attn.calls == []
+def gpu_with(monkeypatch, *usable):
+    """The choice for a run, before the first batch, on a machine with such a GPU."""
+    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(text_encoder, "usable_kernels", lambda: usable)
 
 
-class TestTheChoiceForARun:
-    """What texts are packed on a GPU, decided before the first batch."""
+@pytest.mark.parametrize(
+    ("usable", "dropout", "precision", "expected"),
+    [
+        (["varlen_attn"], 0.1, "bf16-mixed", (False, True)),
+        (["varlen_attn"], 0.0, "bf16-mixed", (True, True)),
+        (["flash_attn"], 0.1, "bf16-mixed", (True, True)),
+        (["varlen_attn", "flash_attn"], 0.0, "32-true", (False, False)),
+        ([], 0.0, "bf16-mixed", (False, False)),
+    ],
+)
+def test_texts_are_packed_on_a_gpu_where_a_kernel_takes_them(
+    usable, dropout, precision, expected, monkeypatch, caplog
+):
+    gpu_with(monkeypatch, *usable)
+    encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
+    with caplog.at_level(logging.INFO, "tartan.encoders.text_encoder"):
+        found = [packs_texts(encoder, "auto", precision, trains=t) for t in (True, False)]
+    assert tuple(found) == expected
+    said = [r.getMessage() for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
+    assert len(said) == expected.count(False)
+    assert all("pads texts on the GPU" in line and precision in line for line in said)
 
-    @pytest.fixture
-    def gpu(self, monkeypatch):
-        def call(*usable):
-            monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-            monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-            monkeypatch.setattr(text_encoder, "usable_kernels", lambda: usable)
 
-        return call
-
-    @pytest.mark.parametrize(
-        ("usable", "dropout", "precision", "expected"),
-        [
-            (["varlen_attn"], 0.1, "bf16-mixed", (False, True)),
-            (["varlen_attn"], 0.0, "bf16-mixed", (True, True)),
-            (["flash_attn"], 0.1, "bf16-mixed", (True, True)),
-            (["varlen_attn", "flash_attn"], 0.1, "bf16-mixed", (True, True)),
-            (["varlen_attn", "flash_attn"], 0.0, "32-true", (False, False)),
-            ([], 0.0, "bf16-mixed", (False, False)),
-        ],
-    )
-    def test_it_is_one_of_kernels_dropout_and_precision(
-        self, usable, dropout, precision, expected, gpu, caplog
-    ):
-        gpu(*usable)
-        encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
-        with caplog.at_level(logging.INFO, "tartan.encoders.text_encoder"):
-            for _ in range(3):
-                found = tuple(
-                    packs_texts(encoder, "auto", precision, trains=trains)
-                    for trains in (True, False)
-                )
-                assert found == expected
-        said = [r.getMessage() for r in caplog.records if r.name == "tartan.encoders.text_encoder"]
-        assert len(set(said)) == expected.count(False)
-        assert all("pads texts on the GPU" in line and precision in line for line in said)
-
-    def test_a_body_that_reads_no_rows_is_padded(self, gpu):
-        gpu("varlen_attn", "flash_attn")
-        assert not packs_texts(encoder_of("mpnet"), "gpu", "bf16-mixed", trains=False)
-
-    def test_other_accelerators_and_other_inputs_are_as_they_were(self, gpu, monkeypatch):
-        gpu("varlen_attn", "flash_attn")
-        encoder = encoder_of("bert")
-        assert packs_texts(encoder, "cpu", "32-true", trains=True)
-        assert not packs_texts(object(), "gpu", "bf16-mixed", trains=True)
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-        assert not packs_texts(encoder, "mps", "bf16-mixed", trains=True)
-
-    @pytest.mark.parametrize("kind", PACKED)
-    def test_the_dropout_that_is_looked_at_is_attentions(self, kind):
-        body = encoder_of(kind).body
-        entry = (
-            "attention_dropout" if kind in ("distilbert", "modernbert")
-            else "attention_probs_dropout_prob"
-        )  # fmt: skip
-        setattr(body.config, entry, 0.375)
-        assert attention_dropout_of(body.config) == 0.375
+def test_other_bodies_inputs_and_accelerators_are_padded_and_a_cpu_packs(monkeypatch):
+    gpu_with(monkeypatch, "varlen_attn", "flash_attn")
+    assert not packs_texts(encoder_of("mpnet"), "gpu", "bf16-mixed", trains=False)
+    encoder = encoder_of("bert")
+    assert packs_texts(encoder, "cpu", "32-true", trains=True)
+    assert not packs_texts(object(), "gpu", "bf16-mixed", trains=True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    assert not packs_texts(encoder, "mps", "bf16-mixed", trains=True)
