@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 
-import torch
-
-from tests.core.reference import Adam, flat_gradient, flatten, unflatten_
+from tests.core.reference import Update, flat_gradient
 
 
 def softmax(logits):
@@ -45,13 +43,11 @@ class AangReference:
     """
 
     def __init__(
-        self, body, end, objectives, fit, *, total, factor_lr, two_way_lr, learns=True,
-        body_lr, head_lr, decay, beta1, beta2, eps, clip,
+        self, body, end, objectives, fit, *, total, factor_lr, two_way_lr, learns=True
     ):  # fmt: skip
         self.body, self.end, self.objectives, self.fit = body, end, objectives, fit
         self.total, self.factor_lr, self.two_way_lr = total, factor_lr, two_way_lr
         self.learns = learns
-        self.body_lr, self.head_lr, self.decay, self.clip = body_lr, head_lr, decay, clip
         choices = [choice for choice, _, _ in objectives.values()]
         self.W = [{choice[stage]: 0.0 for choice in choices} for stage in range(4)]
         self.W_all = dict.fromkeys(choices, 0.0)
@@ -60,10 +56,7 @@ class AangReference:
         self.theta = list(body.parameters())
         heads = [end[0], *(head for _, head, _ in objectives.values())]
         self.heads = [head for i, head in enumerate(heads) if head not in heads[:i]]
-        self.adams = [
-            Adam(sum(p.numel() for p in own), beta1, beta2, eps)
-            for own in [self.theta, *(list(head.parameters()) for head in self.heads)]
-        ]
+        self.update = Update(body, self.heads)
 
     def sizes(self, sampled):
         """Examples of each sampled objective."""
@@ -135,16 +128,6 @@ class AangReference:
         found = [mixed] + [
             sum(of_heads[h]) / len(of_heads[h]) if of_heads[h] else None for h in self.heads
         ]
-        norm = float(torch.cat([g for g in found if g is not None]).norm())
-        factor = min(1.0, self.clip / (norm + 1e-6))
-        modules = [self.theta, *(list(h.parameters()) for h in self.heads)]
-        for index, (own, gradient, adam) in enumerate(zip(modules, found, self.adams, strict=True)):
-            if gradient is None:
-                continue
-            decay = torch.cat(
-                [torch.full((p.numel(),), self.decay if p.ndim >= 2 else 0.0) for p in own]
-            )
-            lr = (self.head_lr if index == 1 else self.body_lr) * scale
-            unflatten_(own, adam.step(flatten(own), gradient * factor, lr, decay))
+        self.update(found, scale)
         return {"losses": losses, "weights": [alpha["end"], *weights.values()],
                 "cosines": cosines, "sizes": sizes}  # fmt: skip

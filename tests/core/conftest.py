@@ -16,3 +16,10 @@ def _on_the_device():
     torch.set_default_device(DEVICE)
     yield
     torch.set_default_device(None)
+
+
+@pytest.fixture
+def float64():
+    torch.set_default_dtype(torch.float64)
+    yield
+    torch.set_default_dtype(torch.float32)

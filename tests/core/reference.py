@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Callable
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
-Loss = Callable[[nn.Module, nn.Module, object], Tensor]
+BODY_LR, HEAD_LR, DECAY, CLIP = 1e-3, 1e-2, 0.1, 1.0
 
 
 def flat_gradient(loss: Tensor, parameters: list[Tensor]) -> Tensor:
@@ -55,6 +54,28 @@ def unflatten_(parameters: list[Tensor], vector: Tensor) -> None:
             offset += parameter.numel()
 
 
+class Update:
+    """Clipping and AdamW of a body and its heads, the end task's first, with rates of their own."""
+
+    def __init__(self, body, heads):
+        self.modules = [list(module.parameters()) for module in (body, *heads)]
+        self.adams = [Adam(sum(p.numel() for p in own), 0.9, 0.98, 1e-6) for own in self.modules]
+
+    def __call__(self, gradients, scale):
+        """Take a step; a module without a gradient is left out."""
+        norm = torch.cat([g for g in gradients if g is not None]).norm()
+        factor = min(1.0, CLIP / (float(norm) + 1e-6))
+        three = zip(self.modules, gradients, self.adams, strict=True)
+        for index, (parameters, gradient, adam) in enumerate(three):
+            if gradient is None:
+                continue
+            decay = torch.cat(
+                [torch.full((p.numel(),), DECAY if p.ndim >= 2 else 0.0) for p in parameters]
+            )
+            lr = (HEAD_LR if index == 1 else BODY_LR) * scale
+            unflatten_(parameters, adam.step(flatten(parameters), gradient * factor, lr, decay))
+
+
 class Reference:
     """META-TARTAN or MT-TARTAN on whole batches.
 
@@ -64,15 +85,12 @@ class Reference:
     where there is one.
     """
 
-    def __init__(self, body, tasks, meta, body_lr, head_lr, decay, beta1, beta2, eps, clip):
+    def __init__(self, body, tasks, meta):
         self.body, self.tasks, self.meta = body, tasks, meta
-        self.body_lr, self.head_lr, self.decay, self.clip = body_lr, head_lr, decay, clip
         self.theta = list(body.parameters())
         self.w = [1 / len(tasks)] * len(tasks)
-        self.adams = [
-            Adam(sum(p.numel() for p in parameters), beta1, beta2, eps)
-            for parameters in [self.theta, *(list(head.parameters()) for _, head, _ in tasks)]
-        ]
+        self.heads = [head for _, head, _ in tasks]
+        self.update = Update(body, self.heads)
 
     def step(self, batches, meta_batch, step, scale):
         """One step; `scale` multiplies the learning rates (the schedule)."""
@@ -102,19 +120,7 @@ class Reference:
         alpha = [math.exp(w) / total for w in used]
         mixed = sum(a * g for a, g in zip(alpha, body_gradients, strict=True))
 
-        gradients = [mixed, *head_gradients]
-        norm = torch.cat(gradients).norm()
-        factor = min(1.0, self.clip / (float(norm) + 1e-6))
-        modules = [self.theta, *(list(head.parameters()) for _, head, _ in self.tasks)]
-        for index, (parameters, gradient, adam) in enumerate(
-            zip(modules, gradients, self.adams, strict=True)
-        ):
-            decay = torch.cat(
-                [torch.full((p.numel(),), self.decay if p.ndim >= 2 else 0.0) for p in parameters]
-            )
-            lr = (self.head_lr if index == 1 else self.body_lr) * scale
-            new = adam.step(flatten(parameters), gradient * factor, lr, decay)
-            unflatten_(parameters, new)
+        self.update([mixed, *head_gradients], scale)
         return {"losses": losses, "alpha": alpha, "cosines": cosines}
 
 

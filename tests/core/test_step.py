@@ -16,33 +16,21 @@ from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.meta import Meta
 from tartan.encoders.tiny import TinyEncoder
 from tartan.kernels.attention import use_kernels
-from tartan.methods.optimisation import Optimisation
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM
-from tests.core.reference import Reference, fit_by_hand
-from tests.core.steps import collated, take_step
+from tests.core.reference import Reference
+from tests.core.steps import (
+    CLASSES,
+    STEPS,
+    Updates,
+    collated,
+    fitted_by_hand,
+    reseed,
+    rows,
+    take_step,
+)
 
-STEPS = 20
-CLASSES = 3
-
-
-@pytest.fixture(autouse=True)
-def float64():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-def rows(count, seed, encoder):
-    rng = np.random.default_rng(seed)
-    low, high = 5, len(encoder.tokenizer)
-    return [
-        {
-            "input_ids": [2, *rng.integers(low, high, rng.integers(3, 12)).tolist(), 3],
-            "label": int(rng.integers(CLASSES)),
-        }
-        for _ in range(count)
-    ]
+pytestmark = pytest.mark.usefixtures("float64")
 
 
 class Setup:
@@ -70,10 +58,6 @@ class Setup:
         return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
 
 
-def reseed(step):
-    return lambda purpose, part: torch.manual_seed(seed_for(3, str(purpose), step, part))
-
-
 def whole_loss(objective):
     def loss(body, head, batch):
         (part,) = batch.micro_batches
@@ -90,43 +74,23 @@ def whole_loss(objective):
 
 
 def reference_of(setup, order, settings, eta):
-    copied = copy.deepcopy((setup.body, [task.head for task in setup.tasks]))
-    body, heads = copied
+    body, heads = copy.deepcopy((setup.body, [task.head for task in setup.tasks]))
     tasks = [
         (task.name, head, whole_loss(task.objective))
         for task, head in zip(setup.tasks, heads, strict=True)
     ]
 
     def fit(body, batch, step):
-        (part,) = batch.micro_batches
-        hidden = body(
-            input_ids=part.inputs["input_ids"], attention_mask=part.inputs["attention_mask"]
-        ).last_hidden_state
-        features = hidden[:, 0].detach()
         if settings.kind == "shared":
             return heads[0]
-        reseed(step)("meta_head", 0)
-        head = copy.deepcopy(heads[0])
-        for module in (head.dense, head.out):  # the order in which a head's layers are reset
-            module.reset_parameters()
-        chosen = torch.randperm(len(features))[: settings.examples]
-        return fit_by_hand(
-            head,
-            lambda h, x, y: F.cross_entropy(h(x), y),
-            features[chosen],
-            part.inputs["labels"][chosen],
-            settings.steps,
-            settings.lr,
-            settings.weight_decay,
-        )
+        inputs = batch.micro_batches[0].inputs
+        names = ("input_ids", "attention_mask")
+        hidden = body(**{name: inputs[name] for name in names}).last_hidden_state
+        features = hidden[:, 0].detach()
+        return fitted_by_hand(heads[0], features, inputs["labels"], settings, step)
 
-    meta = None if order is None else {
-        "eta": eta, "order": order, "fit": fit, "loss": whole_loss(setup.end),
-    }  # fmt: skip
-    return Reference(
-        body, tasks, meta, body_lr=1e-3, head_lr=1e-2, decay=0.1, beta1=0.9, beta2=0.98,
-        eps=1e-6, clip=1.0,
-    )  # fmt: skip
+    meta = {"eta": eta, "order": order, "fit": fit, "loss": whole_loss(setup.end)}
+    return Reference(body, tasks, None if order is None else meta)
 
 
 @pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
@@ -135,17 +99,11 @@ def reference_of(setup, order, settings, eta):
     [
         (1, "update_then_step", 16, "separate", "batch"),
         (1, "update_then_step", 2, "separate", "rest"),
-        pytest.param(2, "update_then_step", 16, "separate", "batch", marks=pytest.mark.slow),
-        pytest.param(2, "step_then_update", 16, "separate", "batch", marks=pytest.mark.slow),
         pytest.param(5, "update_then_step", 16, "separate", "batch", marks=pytest.mark.slow),
         pytest.param(5, "step_then_update", 3, "separate", "rest", marks=pytest.mark.slow),
-        pytest.param(2, "update_then_step", 3, "separate", "rest", marks=pytest.mark.slow),
-        pytest.param(1, "update_then_step", 16, "separate", "rest", marks=pytest.mark.slow),
-        pytest.param(2, "update_then_step", 16, "shared", "batch", marks=pytest.mark.slow),
         (1, "step_then_update", 3, "shared", "batch"),
         (2, None, 16, "separate", "batch"),
         (0, None, 3, "separate", "batch"),
-        (1, None, 3, "separate", "batch"),
     ],
 )
 def test_weights_parameters_and_optimiser_follow_algorithm_1(
@@ -158,14 +116,8 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
     names = [task.name for task in ours.tasks]
     weighting = Uniform(names) if order is None else Meta(names, eta=eta, order=order)
     meta_head = None if order is None else MetaHead(ours.tasks[0].head, settings)
-    optimisation = Optimisation(
-        body_lr=1e-3, end_head_lr=1e-2, weight_decay=0.1, beta1=0.9, beta2=0.98, eps=1e-6
-    )
     heads = [task.head for task in ours.tasks]
-    optimiser = optimisation.optimiser(ours.body, heads[0], heads[1:])
-    schedule = optimisation.schedule(optimiser, STEPS)
-    parameters = [p for m in (ours.body, *heads) for p in m.parameters()]
-
+    update = Updates(ours.body, heads)
     for step in range(STEPS):
         batches = {name: ours.batch(name, step) for name in names}
         meta_batch = ours.batch("meta", step)
@@ -175,11 +127,7 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
             seed=reseed(step), meta_head=meta_head, meta_batch=meta_batch,
             meta_head_batch=apart, dtype=torch.float64,
         )  # fmt: skip
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        scale = schedule.get_last_lr()[0] / 1e-3
-        optimiser.step()
-        optimiser.zero_grad()
-        schedule.step()
+        scale = update()
         whole = {name: ours.batch(name, step, size=99) for name in names}
         if settings.extra_examples:
             whole["apart"] = ours.batch("apart", step, size=99)
@@ -189,12 +137,9 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
         if order is not None:
             assert record.cosines.tolist() == pytest.approx(expected["cosines"], abs=1e-9)
 
-    modules = [reference.body, *(head for _, head, _ in reference.tasks)]
-    for mine, theirs in zip((ours.body, *heads), modules, strict=True):
-        for (name, p), q in zip(mine.named_parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(p, q, rtol=0, atol=1e-10, msg=name)
-    for mine, adam in zip((ours.body, *heads), reference.adams, strict=True):
-        states = [optimiser.state[p] for p in mine.parameters()]
+    update.assert_parameters_are_those_of(reference)
+    for mine, adam in zip((ours.body, *heads), reference.update.adams, strict=True):
+        states = [update.optimiser.state[p] for p in mine.parameters()]
         for name, expected in (("exp_avg", adam.m), ("exp_avg_sq", adam.v)):
             flat = torch.cat([state[name].reshape(-1) for state in states])
             torch.testing.assert_close(flat, expected, rtol=0, atol=1e-10, msg=name)
@@ -203,31 +148,21 @@ def test_weights_parameters_and_optimiser_follow_algorithm_1(
         torch.testing.assert_close(weighting.logits, torch.tensor(reference.w), atol=1e-10, rtol=0)
 
 
-def test_heads_get_their_own_gradient_unweighted():
+@pytest.mark.parametrize("kind", ["none", "shared", "separate"])
+def test_heads_get_their_own_gradient_unweighted_also_where_the_end_tasks_is_shared(kind):
     setup = Setup(1, 99)
     batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
-    take_step(setup.body, setup.tasks, batches, Uniform(["end", "mlm0"]), seed=reseed(0))
+    meta, weighting = {}, Uniform(["end", "mlm0"])
+    if kind != "none":
+        meta_head = MetaHead(setup.tasks[0].head, MetaHeadSettings(kind=kind))
+        meta = {"meta_head": meta_head, "meta_batch": setup.batch("meta", 0)}
+        weighting = Meta(["end", "mlm0"])
+    take_step(setup.body, setup.tasks, batches, weighting, seed=reseed(0), **meta)
     for task in setup.tasks:
         loss = whole_loss(task.objective)(setup.body, task.head, batches[task.name])
         expected = torch.autograd.grad(loss, list(task.head.parameters()))
         for parameter, gradient in zip(task.head.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient)
-
-
-def test_the_meta_gradient_leaves_the_end_head_alone_even_when_shared():
-    setup = Setup(1, 99)
-    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
-    settings = MetaHeadSettings(kind="shared")
-    take_step(
-        setup.body, setup.tasks, batches, Meta(["end", "mlm0"]), seed=reseed(0),
-        meta_head=MetaHead(setup.tasks[0].head, settings), meta_batch=setup.batch("meta", 0),
-    )  # fmt: skip
-    head = setup.tasks[0].head
-    loss = whole_loss(setup.end)(setup.body, head, batches["end"])
-    for parameter, gradient in zip(
-        head.parameters(), torch.autograd.grad(loss, list(head.parameters())), strict=True
-    ):
-        torch.testing.assert_close(parameter.grad, gradient)
 
 
 def test_a_meta_head_of_other_examples_does_not_see_the_step_s_own():

@@ -7,40 +7,30 @@ import copy
 import numpy as np
 import pytest
 import torch
-from torch.nn import functional as F
 
+from tartan.core.body import BodyGradient
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
+from tartan.core.task_names import STAGES
 from tartan.core.weighting.aang import Aang, Factored
 from tartan.data.batches import BatchNeeds, StepBatches, TaskExamples
 from tartan.encoders.tiny import TinyEncoder
-from tartan.methods.optimisation import Optimisation
 from tartan.objectives.classification import Classification
 from tests.core.aang_reference import AangReference
-from tests.core.reference import fit_by_hand
-from tests.core.steps import collated, take_step
+from tests.core.steps import (
+    CLASSES,
+    STEPS,
+    Updates,
+    collated,
+    fitted_by_hand,
+    reseed,
+    rows,
+    take_step,
+)
 from tests.objectives.spaces import space
 
-STEPS, CLASSES, TOTAL = 20, 3, 13
-
-
-@pytest.fixture
-def float64():
-    torch.set_default_dtype(torch.float64)
-    yield
-    torch.set_default_dtype(torch.float32)
-
-
-def rows(count, seed, encoder):
-    rng = np.random.default_rng(seed)
-    return [
-        {
-            "input_ids": [2, *rng.integers(5, len(encoder.tokenizer), rng.integers(3, 9)), 3],
-            "label": int(rng.integers(CLASSES)),
-        }
-        for _ in range(count)
-    ]
+TOTAL = 13
 
 
 class Setup:
@@ -74,23 +64,19 @@ class Setup:
     def end_batch(self, kind, step, size=None):
         seed = seed_for(0, kind, step)
         collate = self._collate(self.end, size)
-        return collated(collate, rows(7, seed, self.encoder), np.random.default_rng(seed))
+        return collated(collate, rows(7, seed, self.encoder, 9), np.random.default_rng(seed))
 
     def batch(self, name, step, count, size=None):
         """The first `count` of the rows that all objectives of its group get in the step."""
         seed = seed_for(0, self.members[name].draw_group, step)
         collate = self._collate(self.by_name[name].objective, size)
-        chosen = rows(TOTAL, seed, self.encoder)[:count]
+        chosen = rows(TOTAL, seed, self.encoder, 9)[:count]
         return collated(collate, chosen, np.random.default_rng(seed))
 
     def step_batches(self, weighting, sampled, step):
         sizes = weighting.batch_sizes(sampled, TOTAL)
         own = {name: self.batch(name, step, sizes[name]) for name in sampled}
         return {"end_task": self.end_batch("end", step)} | own
-
-
-def reseed(step):
-    return lambda purpose, part: torch.manual_seed(seed_for(3, str(purpose), step, part))
 
 
 def loss_of(objective):
@@ -105,35 +91,24 @@ def loss_of(objective):
 def reference_of(setup, settings, learns, **rates):
     body, heads = copy.deepcopy((setup.body, setup.heads))
     twin = {id(ours): theirs for ours, theirs in zip(setup.heads, heads, strict=True)}
-    others = setup.tasks[1:]
     objectives = {
         task.name: (tuple(task.name.split("-")), twin[id(task.head)], loss_of(task.objective))
-        for task in others
+        for task in setup.tasks[1:]
     }
 
     def fit(body, batch, step):
-        (part,) = batch.micro_batches
-        features = setup.end.features(body, part.inputs).detach()
-        reseed(step)("meta_head", 0)
-        head = copy.deepcopy(heads[0])
-        for module in (head.dense, head.out):
-            module.reset_parameters()
-        chosen = torch.randperm(len(features))[: settings.examples]
-        return fit_by_hand(
-            head, lambda h, x, y: F.cross_entropy(h(x), y), features[chosen],
-            part.inputs["labels"][chosen], settings.steps, settings.lr, settings.weight_decay,
-        )  # fmt: skip
+        inputs = batch.micro_batches[0].inputs
+        features = setup.end.features(body, inputs).detach()
+        return fitted_by_hand(heads[0], features, inputs["labels"], settings, step)
 
-    return AangReference(
-        body, (heads[0], loss_of(setup.end)), objectives, fit, total=TOTAL, learns=learns, **rates,
-        body_lr=1e-3, head_lr=1e-2, decay=0.1, beta1=0.9, beta2=0.98, eps=1e-6, clip=1.0,
-    )  # fmt: skip
+    end = (heads[0], loss_of(setup.end))
+    return AangReference(body, end, objectives, fit, total=TOTAL, learns=learns, **rates)
 
 
-def sampling(setup, count, stage="joint"):
+def sampling(setup, count):
     """Steps of tasks whose examples are never looked at."""
     unread = TaskExamples(None, None, TOTAL)
-    needs = BatchNeeds(stage, tuple(setup.names), sampled=count)
+    needs = BatchNeeds("joint", tuple(setup.names), sampled=count)
     return StepBatches(dict.fromkeys(setup.names, unread), None, STEPS, 0, needs)
 
 
@@ -156,12 +131,7 @@ def test_weights_parameters_and_factors_follow_the_reference(
     reference = reference_of(ours, settings, learns, **rates)
     weighting = Aang(ours.names, **rates) if learns else Factored(ours.names)
     meta_head = MetaHead(ours.tasks[0].head, settings) if learns else None
-    optimisation = Optimisation(
-        body_lr=1e-3, end_head_lr=1e-2, weight_decay=0.1, beta1=0.9, beta2=0.98, eps=1e-6
-    )
-    optimiser = optimisation.optimiser(ours.body, ours.heads[0], ours.heads[1:])
-    schedule = optimisation.schedule(optimiser, STEPS)
-    parameters = [p for m in (ours.body, *ours.heads) for p in m.parameters()]
+    update = Updates(ours.body, ours.heads)
     draws, seen = sampling(ours, count), set()
     for step in range(STEPS):
         sampled = draws.sampled(step)
@@ -171,38 +141,21 @@ def test_weights_parameters_and_factors_follow_the_reference(
             seed=reseed(step), meta_head=meta_head,
             meta_batch=ours.end_batch("meta", step) if learns else None, dtype=torch.float64,
         )  # fmt: skip
-        torch.nn.utils.clip_grad_norm_(parameters, 1.0)
-        scale = schedule.get_last_lr()[0] / 1e-3
-        optimiser.step()
-        optimiser.zero_grad()
-        schedule.step()
-        expected = reference.step(
-            ours.end_batch("end", step, size=99),
-            sampled,
-            lambda name, n, step=step: ours.batch(name, step, n, size=99),
-            ours.end_batch("meta", step, size=99),
-            step,
-            scale,
-        )
+        scale = update()
+        end, meta = (ours.end_batch(kind, step, size=99) for kind in ("end", "meta"))
+        batch_of = lambda name, n, step=step: ours.batch(name, step, n, size=99)  # noqa: E731
+        expected = reference.step(end, sampled, batch_of, meta, step, scale)
         seen.add(tuple(sorted(expected["sizes"].values())))
         assert record.weights.tolist() == pytest.approx(expected["weights"], abs=1e-10)
         assert record.losses.tolist() == pytest.approx(expected["losses"], abs=1e-10)
         if learns:
             assert record.cosines.tolist() == pytest.approx(expected["cosines"], abs=1e-10)
     assert len(seen) > 1
-    for mine, theirs in zip(
-        (ours.body, *ours.heads), (reference.body, *reference.heads), strict=True
-    ):
-        for (name, p), q in zip(mine.named_parameters(), theirs.parameters(), strict=True):
-            torch.testing.assert_close(p, q, rtol=0, atol=1e-10, msg=name)
-    by_stage = dict(
-        zip(("data", "transform", "representation", "output"), reference.W, strict=True)
-    )
-    factors = [
-        reference.W_all[tuple(choice.split("-"))] if stage == "objective" else
-        by_stage[stage][choice]
-        for stage, choice in (name.split("/") for name in weighting.factor_names)
-    ]  # fmt: skip
+    update.assert_parameters_are_those_of(reference)
+    by_stage = dict(zip(STAGES, reference.W, strict=True))
+    by_stage["objective"] = {"-".join(parts): w for parts, w in reference.W_all.items()}
+    names = [name.split("/") for name in weighting.factor_names]
+    factors = [by_stage[stage][choice] for stage, choice in names]
     assert weighting.factors.tolist() == pytest.approx(factors, abs=1e-10)
     assert weighting.two_way.tolist() == pytest.approx([*reference.two_way.values()], abs=1e-10)
     if learns:
@@ -211,7 +164,16 @@ def test_weights_parameters_and_factors_follow_the_reference(
 
 @pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
 @pytest.mark.parametrize("weighting", [Aang, Factored])
-def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(weighting, packed):
+def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(
+    weighting, packed, monkeypatch
+):
+    take = BodyGradient.take
+
+    def keep(gradient, kept):
+        values = take(gradient)
+        kept[gradient.task.name] = [None if v is None else v.clone() for v in values]
+        return values
+
     setup = Setup("aang_td", dropout=0.2, packed=packed)
     own = "task-bert-random_factorised-denoise"
     others = [
@@ -222,42 +184,23 @@ def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(wei
     found = []
     for pair in others:
         sampled = [name for name in setup.names if name in (own, *pair)]
-        mixed = weighting(setup.names)
+        mixer, gradients = weighting(setup.names), {}
         # alone of its representation: the shares are equal whatever the others
-        assert set(mixed.batch_sizes(sampled, 12).values()) == {4}
+        assert set(mixer.batch_sizes(sampled, 12).values()) == {4}
         batches = {name: setup.batch(name, 0, 4) for name in sampled}
         batches["end_task"] = setup.end_batch("end", 0)
-        gradients = {}
 
-        class Watching(weighting):
-            def mix(self, step, gradients=gradients):
-                given = step.gradients
-
-                def watched():
-                    for gradient in given():
-                        values = [None if v is None else v.clone() for v in gradient.values]
-                        gradients[gradient.task.name] = values
-                        yield gradient
-
-                step.gradients = watched
-                return super().mix(step)
-
-        watching = Watching(setup.names)
-        meta = MetaHead(setup.tasks[0].head, MetaHeadSettings(examples=4, steps=2))
-        learns = watching.needs.meta_gradient
+        meta_head = MetaHead(setup.tasks[0].head, MetaHeadSettings(examples=4, steps=2))
+        tasks = [setup.tasks[0], *(setup.by_name[name] for name in sampled)]
+        monkeypatch.setattr(BodyGradient, "take", lambda g, kept=gradients: keep(g, kept))
         take_step(
-            setup.body, [setup.tasks[0], *(setup.by_name[name] for name in sampled)], batches,
-            watching, seed=reseed(0), meta_head=meta if learns else None,
-            meta_batch=setup.end_batch("meta", 0) if learns else None,
+            setup.body, tasks, batches, mixer, seed=reseed(0), meta_head=meta_head,
+            meta_batch=setup.end_batch("meta", 0),
         )  # fmt: skip
         found.append(gradients[own])
-    first, *rest = found
-    for gradient in rest:
-        assert all(
-            (a is None and b is None) or torch.equal(a, b)
-            for a, b in zip(first, gradient, strict=True)
-        )
-    assert any(g is not None and g.abs().max() > 0 for g in first)
+    for values in zip(*found, strict=True):
+        assert all(v is None for v in values) or all(torch.equal(values[0], v) for v in values)
+    assert any(g is not None and g.abs().max() > 0 for g in found[0])
 
 
 def test_what_shares_a_batch_follows_its_factors():
@@ -276,13 +219,9 @@ def test_what_shares_a_batch_follows_its_factors():
     assert weighting.batch_sizes(sampled, 48) == dict(zip(sampled, [12, 24, 24, 12], strict=True))
 
 
-def test_overall_weights_sum_to_one_and_start_equal():
+def test_overall_weights_start_equal_and_tasks_have_to_be_composed():
     names = ["end_task", *space("aang_td").members("aang")]
     overall = Aang(names).overall()
-    assert overall[0] == 0.5
-    torch.testing.assert_close(overall[1:], torch.full((24,), 0.5 / 24))
-
-
-def test_tasks_that_are_not_composed_are_refused():
+    torch.testing.assert_close(overall, torch.tensor([0.5, *[0.5 / 24] * 24]))
     with pytest.raises(ValueError, match="auxiliary task 'tapt' is no composed objective"):
         Factored(["end_task", "tapt"])

@@ -11,26 +11,18 @@ from tartan.core.weighting.fixed import EndTaskShare, Static, Uniform
 from tests.core.steps import GivenStep
 
 
-def step(weighting):
-    """The weights applied to any gradients."""
-    torch.manual_seed(0)
-    return GivenStep(torch.randn(len(weighting.task_names), 3)).run(weighting)
-
-
-def test_uniform_weights_are_equal_and_sum_to_one():
-    weighting = Uniform(["a", "b", "c", "d"])
-    assert step(weighting).tolist() == [0.25] * 4
-
-
-def test_static_weights_are_scaled_to_sum_one_and_follow_the_names():
-    weighting = Static(["end_task", "tapt"], {"tapt": 1, "end_task": 3})
-    assert step(weighting).tolist() == pytest.approx([0.75, 0.25])
-
-
-@pytest.mark.parametrize(("count", "expected"), [(1, [1]), (2, [0.8, 0.2]), (3, [0.8, 0.1, 0.1])])
-def test_the_end_tasks_share_leaves_the_rest_to_the_others_equally(count, expected):
-    weighting = EndTaskShare(["end_task", "dapt", "tapt"][:count], share=0.8)
-    assert step(weighting).tolist() == pytest.approx(expected)
+@pytest.mark.parametrize(
+    ("weighting", "expected"),
+    [
+        (Uniform(["a", "b", "c", "d"]), [0.25] * 4),
+        (Static(["end_task", "tapt"], {"tapt": 1, "end_task": 3}), [0.75, 0.25]),
+        (EndTaskShare(["end_task"], share=0.8), [1]),
+        (EndTaskShare(["end_task", "dapt", "tapt"], share=0.8), [0.8, 0.1, 0.1]),
+    ],
+)
+def test_weights_are_those_asked_for_and_sum_to_one(weighting, expected):
+    given = GivenStep(torch.randn(len(weighting.task_names), 3))
+    assert given.run(weighting).tolist() == pytest.approx(expected)
 
 
 NAMES = ["end_task", "a", "b", "c", "d"]

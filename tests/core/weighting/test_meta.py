@@ -27,13 +27,6 @@ def new(count, eta=0.5, order="update_then_step"):
     return Meta([f"t{i}" for i in range(count)], eta=eta, order=order).double()
 
 
-@given(cosines, etas, orders)
-def test_weights_are_positive_and_sum_to_one(row, eta, order):
-    alpha = steps(new(len(row), eta, order), [row] * 3)
-    assert bool((alpha > 0).all())
-    assert float(alpha.sum()) == pytest.approx(1, abs=1e-9)
-
-
 @given(cosines, etas)
 def test_the_streamed_weights_are_the_softmax_of_the_new_logits(row, eta):
     weighting = new(len(row), eta)
@@ -59,11 +52,6 @@ def test_a_constant_added_to_all_logits_changes_nothing(row, eta, order, constan
     torch.testing.assert_close(
         steps(shifted, [row] * 2), steps(plain, [row] * 2), atol=1e-9, rtol=1e-9
     )
-
-
-def test_alignment_gains_weight_and_opposition_loses_it():
-    alpha = steps(new(3), [[1.0, 0.0, -1.0]])
-    assert alpha[0] > 1 / 3 > alpha[2]
 
 
 def test_step_then_update_lags_by_one_step():
