@@ -61,16 +61,6 @@ def test_logs_tell_of_each_steps_tasks_and_of_factors_at_evaluations(whole_run):
     assert (by_step[3] != by_step[6]).any()
 
 
-def test_objectives_share_a_head_an_output(whole_run):
-    module = whole_run.modules["joint"]
-    assert list(module.heads) == [
-        "end_task", "task-none-bidirectional-denoise", "task-none-bidirectional-end_label"
-    ]  # fmt: skip
-    assert len({id(task.head) for task in module.tasks}) == 3
-    trained = [p for group in module.new_optimiser().param_groups for p in group["params"]]
-    assert len(trained) == len({id(p) for p in trained})
-
-
 def test_further_outputs_train(options, tmp_path):
     chosen = options("max_steps=4", "method.stages.joint.sampled=6", auxiliary="aang_further")
     run = recorded_run(chosen, tmp_path / "run")

@@ -6,14 +6,12 @@ import math
 
 import pandas as pd
 import pytest
-import torch
 
 import tartan.runs.run
 from tartan.core.passes import Passes
 from tartan.errors import UserError
 from tartan.methods.checkpoint import load_checkpoint
 from tartan.methods.module import TaskMixing
-from tartan.methods.non_finite import StopAtNonFinite
 from tartan.objectives.classification import Classification
 from tartan.objectives.masked_lm import MaskedLM
 from tests.in_process import config_of, copied, same, toy
@@ -83,7 +81,7 @@ def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(poisoned, run
     poisoned(MaskedLM, set(range(3, 99)))
     stage = "method.stages.joint"
     options = ["max_steps=40", f"{stage}.evaluate_every=2", f"{stage}.patience=null"]
-    with pytest.raises(UserError, match=r"step 7: the loss of task dapt .* 5 updates in a row"):
+    with pytest.raises(UserError, match=r"step 7 .*loss/dapt nan.* 5 updates in a row"):
         run("meta_tartan", *options)
     assert pd.read_csv(tmp_path / "steps.csv")["step"].max() == 7  # those before the failure
     (path,) = (tmp_path / "checkpoints" / "joint").glob("best-*.ckpt")
@@ -95,7 +93,7 @@ def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(poisoned, run
 def test_a_run_that_skipped_every_update_is_no_success(poisoned, run, tmp_path):
     poisoned(Classification, {1, 2, 3})
     for _ in range(2):  # the second time it goes on after the first step
-        with pytest.raises(UserError, match="all 2 updates were skipped"):
+        with pytest.raises(UserError, match="2 updates in a row were skipped"):
             run("finetune", "max_steps=2", "checkpoint_minutes=1e-9")
     assert not (tmp_path / "result.json").exists()
 
@@ -118,9 +116,3 @@ def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(monke
     result = run("meta_tartan", "weighting.order=step_then_update")
     assert result["stages"][0]["skipped"] == 1
     assert all(0 < weight < 1 for weight in result["final_task_weights"].values())
-
-
-def test_the_count_in_a_checkpoint_is_that_of_its_step():
-    callback = StopAtNonFinite(patience=5, read_every=50)
-    callback._pending = [(n, torch.tensor(f), None) for n, f in enumerate([True, False, False])]
-    assert callback.state_dict() == {"in_a_row": 2}

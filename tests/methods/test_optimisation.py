@@ -128,14 +128,3 @@ def test_nothing_is_updated_where_a_number_is_not_finite(value, dtype, fused):
         assert torch.equal(tensor, before[name])
     for key, entries in optimiser.state_dict()["state"].items():
         assert all(torch.equal(entries[name], state[key][name]) for name in entries)
-
-
-@pytest.mark.parametrize("fused", [True, False])
-def test_parameters_without_a_gradient_stay(fused):
-    module = network(torch.float32)
-    module[1].weight.grad = None
-    before = module[1].weight.detach().clone()
-    optimiser = optimiser_of(module, fused)
-    prepare_update(optimiser, torch.tensor(5.0), 1.0, YES)
-    optimiser.step()
-    assert torch.equal(module[1].weight, before)

@@ -59,14 +59,6 @@ class Tied(MaskedLM):
         return TiedHead(encoder.body.get_input_embeddings())
 
 
-class WithAParameter(Uniform):
-    """A weighting with logits that no optimiser knows."""
-
-    def __init__(self, task_names):
-        super().__init__(task_names)
-        self.logits = nn.Parameter(torch.zeros(len(task_names)))
-
-
 class WithAnOption(Uniform):
     def __init__(self, task_names, option=None):
         super().__init__(task_names)
@@ -118,11 +110,6 @@ def test_arguments_that_a_checkpoint_cannot_hold_are_refused(value, data_dir, ca
     weighting = partial(WithAnOption, option=value)
     with pytest.raises(UserError, match="cannot be stored in a checkpoint"):
         MTTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3, weighting=weighting)
-
-
-def test_a_weighting_has_no_parameter(data_dir, cache_dir):
-    with pytest.raises(UserError, match="has a parameter 'logits', which no optimiser trains"):
-        MTTartan.for_data(toy_data(data_dir, cache_dir), lr=1e-3, weighting=WithAParameter)
 
 
 def test_a_head_with_a_parameter_of_the_body_is_refused(data_dir, cache_dir):

@@ -42,10 +42,9 @@ STEP_LOG = "steps.csv"
 """Name of the step log in the run folder."""
 FACTOR_LOG = "factors.csv"
 """Name of the log of factored weights in the run folder."""
-FLUSH_EVERY = 50
-"""Number of steps between two writings of the step log."""
 OUTCOME = "outcome.json"
 """File in the checkpoint folder of a finished stage."""
+FLUSH_EVERY = 50
 
 
 @dataclass
@@ -53,11 +52,9 @@ class StageOutcome:
     """The outcome of a stage.
 
     Attributes:
-        name: the stage's name.
         steps: number of optimiser steps taken.
         best_step: the step whose weights were kept.
         skipped: number of updates that were skipped because a number was not finite.
-        cost: the cost of its training.
         task_weights: the final weights by task; empty where one task was trained alone.
         evaluations: `(step, dev metric)`, in order; empty without an evaluation.
         dev: metrics of the kept weights on dev, by name; None without an evaluation.
@@ -85,12 +82,10 @@ def fit_stage(
     folder: Path,
     observers: Sequence[pl.Callback] = (),
 ) -> StageOutcome:
-    """Train a stage, and leave the weights to keep in `module`.
+    """Train a stage, and leave the weights of the best evaluation on dev in `module`.
 
-    These are those of the best evaluation on dev, or the last ones in a stage without an
-    evaluation. A stage that is finished already is not trained again; an interrupted one is
-    resumed. `observers` are further callbacks, which come after all others except those that write
-    checkpoints.
+    Without evaluations these are the last ones. A stage that is finished already is not trained
+    again; an interrupted one is resumed. `observers` are further callbacks.
     """
     checkpoints = folder / "checkpoints" / name
     finished = _stored_outcome(module, checkpoints)
@@ -202,10 +197,7 @@ def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
 def _callbacks(
     config: DictConfig, module: TaskMixing, stage: Stage, name: str, folder: Path
 ) -> list[pl.Callback]:
-    """Return what logs every step, the user's callbacks, and early stopping by patience.
-
-    Without evaluations, none of a score on dev; with an `EarlyStopping` of the user's, no other.
-    """
+    """Return the logs, the user's callbacks, and early stopping unless there is one of these."""
     callbacks: list[pl.Callback] = [
         StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
         FactorLog(folder / FACTOR_LOG, name),

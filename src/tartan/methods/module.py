@@ -30,13 +30,13 @@ from tartan.errors import UserError
 from tartan.methods import checks, parts
 from tartan.methods.best_weights import keep_best
 from tartan.methods.checkpoint import check_same_training, data_settings
-from tartan.methods.nodes import Node, check_storable, node_of, rebuilt
+from tartan.methods.nodes import Node, check_storable, node_of
 from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.optimisation import Optimisation
 from tartan.methods.parts import METRICS, GivenWeighting
 from tartan.methods.strategy import Agreement
 from tartan.methods.training_step import TrainingStep
-from tartan.objectives.base import TaskObjective, is_objective
+from tartan.objectives.base import TaskObjective
 
 log = logging.getLogger(__name__)
 
@@ -145,8 +145,6 @@ class TaskMixing(TrainingStep):
         meta_head: MetaHeadSettings | Mapping[str, Any] | None,
     ) -> None:
         """Make tasks and heads, weighting and meta head, drawn from seed and stage, and metrics."""
-        for node in arguments["tasks"].values():
-            rebuilt(node, is_objective)  # a checkpoint's nodes make them again
         with torch.random.fork_rng(devices=[]):
             # not torch.manual_seed, which would seed the program's generators of GPUs too
             torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
@@ -249,8 +247,7 @@ class TaskMixing(TrainingStep):
         raise UserError("a module's arguments are in its checkpoints without save_hyperparameters")
 
     @property
-    def hparams_initial(self) -> AttributeDict:
-        """What the Trainer's loggers record."""
+    def hparams_initial(self) -> AttributeDict:  # what the Trainer's loggers record
         return AttributeDict(self.logged_options)
 
     # Lightning's hooks, in the order in which a training calls them

@@ -62,16 +62,11 @@ class _Table:
 
 
 class StepLog(pl.Callback):
-    """Collects each step's record without waiting for the device, and writes them at intervals.
+    """Writes the record of every step of `stage` to a CSV, to which all stages append.
 
-    The CSV gets every step's, its steps counted from 1; the Trainer's loggers get those that
-    `log_every_n_steps` asks for, counted from 0 as Lightning counts. A resumed stage goes on after
-    the rows of the step that it resumes from, which are on the disk before the resume point is.
-
-    Args:
-        file: the step log, to which every stage appends.
-        stage: the stage's name.
-        flush_every: number of steps between two writings.
+    Steps are counted from 1. The Trainer's loggers get those that `log_every_n_steps` asks for,
+    counted from 0 as Lightning counts. Records are read from the device and written every
+    `flush_every` steps, and before a checkpoint is, after whose step a resumed stage goes on.
     """
 
     def __init__(self, file: str | Path, stage: str, flush_every: int) -> None:
@@ -113,35 +108,25 @@ class StepLog(pl.Callback):
         if not self._pending:
             return
         # steps need not have the same tasks; one transfer from the device for all numbers
-        numbers = iter(
-            torch.stack([v.float() for _, _, values in self._pending for v in values.values()])
-            .flatten()
-            .tolist()
-        )
+        tensors = [v.float() for _, _, values in self._pending for v in values.values()]
+        numbers = iter(torch.stack(tensors).tolist())
         rows = []
         every = trainer.log_every_n_steps  # type: ignore[attr-defined]
-        for step, tasks, tensors in self._pending:
-            values = {name: next(numbers) for name in tensors}
+        for step, tasks, names in self._pending:
+            values = {name: next(numbers) for name in names}
             if every and step % every == 0:
                 for logger in trainer.loggers:
                     logger.log_metrics(values, step - 1)  # as Lightning counts
             for task in tasks:
-                names = (*(f"{kind}/{task}" for kind in OF_A_TASK), *OF_A_STEP)
-                rows.append([step, task, *(_cell(values.get(name)) for name in names)])
+                columns = (*(f"{kind}/{task}" for kind in OF_A_TASK), *OF_A_STEP)
+                rows.append([step, task, *(_cell(values.get(name)) for name in columns)])
         self._pending.clear()
         if trainer.is_global_zero:
             self._table.append(rows)
 
 
 class FactorLog(pl.Callback):
-    """Writes learned factors at the stage's start and at each evaluation on dev.
-
-    Weightings without factors get no file.
-
-    Args:
-        file: the log, to which every stage appends.
-        stage: the stage's name.
-    """
+    """Writes learned factors, if there are any, at the stage's start and each evaluation on dev."""
 
     def __init__(self, file: Path, stage: str) -> None:
         self._table = _Table(file, FACTOR_COLUMNS, stage)
