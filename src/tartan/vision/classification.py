@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import torch
@@ -53,46 +54,37 @@ class ImageClassification(Checked, Supervised):
         on_cpu: bool = False,
     ) -> Collate:
         """See `TaskObjective.collate`; only training images are shifted and flipped."""
-        image_encoder = require_image_encoder(encoder, "classifier=images")
-        return ImageCollator(
-            mean=np.asarray(image_encoder.mean, dtype=np.float32).reshape(-1, 1, 1),
-            std=np.asarray(image_encoder.std, dtype=np.float32).reshape(-1, 1, 1),
-            shift=self.shift if training else 0,
-            flip=self.flip and training,
-            micro_batch_size=micro_batch_size,
-        )
+        require_image_encoder(encoder, "classifier=images")
+        return partial(self._batch, encoder, micro_batch_size, training)
 
-
-@dataclass(frozen=True)
-class ImageCollator:
-    """Augments, normalises and splits a batch of images, uint8 `(channels, height, width)` each.
-
-    See `ImageClassification` and `ImageEncoder`; `mean` and `std` are `(channels, 1, 1)`.
-    """
-
-    mean: np.ndarray
-    std: np.ndarray
-    shift: int
-    flip: bool
-    micro_batch_size: int
-
-    def __call__(self, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+    def _batch(
+        self,
+        encoder: ImageEncoder,
+        micro_batch_size: int,
+        training: bool,
+        rows: Sequence[Row],
+        rng: np.random.Generator,
+    ) -> Batch:
+        """Augment, normalise and split images, uint8 `(channels, height, width)` each."""
         pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
-        pixels = self._augment(pixels, rng)
-        images = torch.from_numpy((pixels.astype(np.float32) / 255 - self.mean) / self.std)
+        if training:
+            pixels = self._augmented(pixels, rng)
+        scale = np.asarray([encoder.mean, encoder.std], dtype=np.float32)
+        mean, std = scale[:, :, None, None]
+        images = torch.from_numpy((pixels.astype(np.float32) / 255 - mean) / std)
         inputs = {
             "images": images.to(torch.get_default_dtype()),
             "labels": torch.tensor([int(row["label"]) for row in rows]),
             "unseen": torch.tensor([bool(row.get("unseen", False)) for row in rows]),
         }
-        made = []
-        for start in range(0, len(rows), self.micro_batch_size):
-            chosen = {k: v[start : start + self.micro_batch_size] for k, v in inputs.items()}
-            count = len(chosen["labels"])
-            made.append(MicroBatch(chosen, units=count, examples=count))
-        return Batch(made, examples=len(rows))
+        parts = []
+        for start in range(0, len(rows), micro_batch_size):
+            part = {k: v[start : start + micro_batch_size] for k, v in inputs.items()}
+            count = len(part["labels"])
+            parts.append(MicroBatch(part, units=count, examples=count))
+        return Batch(parts, examples=len(rows))
 
-    def _augment(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    def _augmented(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
         """Return `pixels`, `(n, channels, height, width)`, randomly mirrored and shifted."""
         if self.flip:
             mirrored = rng.random(len(pixels)) < 0.5

@@ -18,7 +18,7 @@ from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.order import choose_rows
 from tartan.encoders.base import Encoder
-from tartan.errors import UserError
+from tartan.errors import UserError, first_line
 from tartan.settings import Checked, Count, Natural, Size
 from tartan.vision.classification import ImageClassification
 from tartan.vision.wide_resnet import require_image_encoder
@@ -40,10 +40,9 @@ class LabelledImages:
 
     def of(self, classes: Sequence[int]) -> LabelledImages:
         """Return the images of `classes`, labelled by the classes' positions in that list."""
-        place = {label: index for index, label in enumerate(classes)}
         chosen = self.at(np.flatnonzero(np.isin(self.labels, list(classes))))
-        labels = np.asarray([place[int(label)] for label in chosen.labels], dtype=np.int64)
-        return LabelledImages(chosen.images, labels)
+        labels = [classes.index(int(label)) for label in chosen.labels]
+        return LabelledImages(chosen.images, np.asarray(labels, dtype=np.int64))
 
     def fingerprint(self) -> str:
         """Return the SHA-256 of shape, pixels and labels."""
@@ -106,15 +105,12 @@ class ImageSource(Checked, ABC):
         others = [index for index in range(len(names)) if index not in end]
         labelled = pool.of(end)
         train, dev, rest = self._split(labelled, classes)
-        tested = labelled.at(rest) if test is None else test.of(end)
-        if not len(tested):
-            raise UserError(f"{self.name} has no images of task.end_classes left to test on")
         return ImageTask(
             source=self,
             labels=tuple(classes),
             train=labelled.at(train),
             dev=labelled.at(dev),
-            test=tested,
+            test=labelled.at(rest) if test is None else test.of(end),
             others=pool.of(others),
             other_labels=tuple(names[index] for index in others),
         )
@@ -125,7 +121,7 @@ class ImageSource(Checked, ABC):
         by_class = []
         for label, name in enumerate(classes):
             places = np.flatnonzero(labelled.labels == label)
-            if wanted > len(places):
+            if wanted >= len(places):
                 raise UserError(
                     f"task.train_per_class and task.dev_per_class ask for {wanted} images of "
                     f"{name}, but {self.name} has {len(places)}"
@@ -133,6 +129,62 @@ class ImageSource(Checked, ABC):
             order = generator_for(self.split_seed, "images", name).permutation(places)
             by_class.append(np.split(order, [self.train_per_class, wanted]))
         return [np.concatenate(places) for places in zip(*by_class, strict=True)]
+
+
+@dataclass(frozen=True)
+class DigitsTask(ImageSource):
+    """Some of scikit-learn's ten digits: 1,797 scans of 8 x 8 pixels, about 180 a class."""
+
+    def read(self) -> tuple[LabelledImages, None, Sequence[str]]:
+        digits = load_digits()
+        # 17 shades of grey, 0 to 16
+        pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]
+        names = [str(name) for name in digits.target_names]
+        return LabelledImages(pixels, digits.target.astype(np.int64)), None, names
+
+
+@dataclass(frozen=True)
+class Cifar100Task(ImageSource):
+    """Some of the 100 classes of CIFAR-100 (Krizhevsky, 2009), with the data set's test split.
+
+    Attributes:
+        hub: name of the data set on the Hugging Face Hub.
+        cache_dir: folder for the downloaded data set.
+        data_dir: a folder that holds a copy of it in `cifar100/`: Parquet files whose names begin
+            with `train` and `test`, at any depth; None reads it from the Hub.
+        image_column: the column that holds the image.
+        label_column: the column that holds the class (fine label).
+    """
+
+    hub: str
+    cache_dir: str
+    data_dir: str | None = None
+    image_column: str = "img"
+    label_column: str = "fine_label"
+
+    def read(self) -> tuple[LabelledImages, LabelledImages, Sequence[str]]:
+        cache = str(Path(self.cache_dir).expanduser() / "datasets")
+        source, files = self.hub, None
+        if self.data_dir is not None:
+            source = str(Path(self.data_dir).expanduser() / "cifar100")
+            files = {split: f"{source}/**/{split}*.parquet" for split in ("train", "test")}
+        try:
+            kind = "parquet" if files else self.hub
+            splits = datasets.load_dataset(kind, data_files=files, cache_dir=cache)
+            names = list(splits["train"].features[self.label_column].names)
+            train, test = self._images(splits["train"]), self._images(splits["test"])
+        except Exception as error:  # of many kinds: no connection, no column, no image
+            reason = first_line(error.__cause__ or error)
+            raise UserError(
+                f"cannot read {source}: {reason}; offline, use data_dir=FOLDER, with its Parquet "
+                "files in FOLDER/cifar100"
+            ) from error
+        return train, test, names
+
+    def _images(self, rows: datasets.Dataset) -> LabelledImages:
+        images = np.stack([np.asarray(i.convert("RGB"), np.uint8) for i in rows[self.image_column]])
+        labels = np.asarray(rows[self.label_column], dtype=np.int64)
+        return LabelledImages(images.transpose(0, 3, 1, 2), labels)
 
 
 @dataclass(frozen=True)
@@ -169,8 +221,7 @@ class ImageTask(EndTask):
         channels = self.train.images.shape[1]
         if len(mean) != channels:  # one value would be broadcast
             raise UserError(
-                f"task {self.name} has images of {channels} channels, but encoder.mean has "
-                f"{len(mean)} values"
+                f"encoder.mean has {len(mean)} values for images of {channels} channels"
             )
         trained_on = {image.tobytes() for image in self.train.images}
 
@@ -198,16 +249,13 @@ class OtherClasses(Checked):
     left_out = False
 
     def check(self, name: str, encoder: Encoder) -> None:
-        """See `Auxiliary.check`."""
         require_image_encoder(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """Return the other classes' training images, or as many of them as the size asks for."""
         task = context.end_task
         if not isinstance(task, ImageTask) or len(task.other_labels) < 2:
-            raise UserError(
-                f"auxiliary {name} needs an end task of images with two or more other classes"
-            )
+            raise UserError(f"auxiliary {name} needs a task of images with two other classes")
         if context.decontaminate:
             raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
         self.check(name, context.encoder)
@@ -218,16 +266,3 @@ class OtherClasses(Checked):
             images = images.at(choose_rows(len(images), size, trained, seed, option, source))
         objective = ImageClassification(len(task.other_labels), self.shift, self.flip)
         return AuxiliaryExamples(objective, images.rows(), source, size, images.fingerprint())
-
-
-@dataclass(frozen=True)
-class DigitsTask(ImageSource):
-    """Some of scikit-learn's ten digits: 1,797 scans of 8 x 8 pixels, about 180 a class."""
-
-    def read(self) -> tuple[LabelledImages, LabelledImages | None, Sequence[str]]:
-        """Return all scans as training images; the data set has no test split."""
-        digits = load_digits()
-        # 17 shades of grey, 0 to 16
-        pixels = np.rint(digits.images * (255 / 16)).astype(np.uint8)[:, None]
-        names = [str(name) for name in digits.target_names]
-        return LabelledImages(pixels, digits.target.astype(np.int64)), None, names

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,17 +21,7 @@ from tartan.settings import Below1, Checked, Count, Natural, NonNegative, Positi
 
 
 class WideResNet(nn.Module):
-    """WRN-`depth`-`width`: three groups of pre-activation blocks, then the mean over all positions.
-
-    Args:
-        channels: number of colour channels of an image.
-        depth: number of layers with weights, 6k + 4.
-        width: factor on the widths 16, 32, 64 of the groups.
-        dropout: dropout probability between the convolutions of a block.
-
-    Attributes:
-        hidden_size: width of the features.
-    """
+    """WRN-`depth`-`width` (see `WideResNetSource`); features are the mean over all positions."""
 
     def __init__(self, channels: int, depth: int, width: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -102,11 +92,7 @@ class ImageEncoder:
         raise UserError(f"encoder {self.name} has no gradient checkpointing")
 
     def save_classifier(
-        self,
-        head: nn.Module,
-        labels: Sequence[str],
-        folder: Path,
-        max_length: int | None = None,
+        self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> None:
         """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)
@@ -128,9 +114,7 @@ class ImageEncoder:
     @classmethod
     def from_description(cls, name: str, description: Mapping[str, Any]) -> ImageEncoder:
         """Build the network that `description` holds the sizes of, with random weights."""
-        encoder = WideResNetSource(**description).load()
-        encoder.name = name
-        return encoder
+        return replace(WideResNetSource(**description).load(), name=name)
 
 
 @dataclass(frozen=True)
