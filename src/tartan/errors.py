@@ -12,6 +12,10 @@ class UserError(Exception):
         return printable(super().__str__())
 
 
+class BusyError(UserError):
+    """Raised where another process holds a lock."""
+
+
 def first_line(error: BaseException) -> str:
     """Return the first line of an error's message; the name of its type if it has none."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -7,9 +7,7 @@ import hashlib
 import http.client
 import os
 import re
-import resource
 import shlex
-import shutil
 import stat
 import urllib.error
 import urllib.request
@@ -21,7 +19,7 @@ from typing import Any, TypeVar
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from tartan.errors import UserError, first_line
+from tartan.errors import BusyError, UserError, first_line
 
 LARGEST = 32 << 20
 """Maximum size of a JSON or YAML file that is read [bytes]."""
@@ -35,7 +33,7 @@ _DEEPEST = 100
 """Maximum number of lists and mappings of a YAML file within each other."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 """Makes plain data only, in C where PyYAML was built with it."""
-_DISK = (errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.EDQUOT)
+_DISK = (errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Error codes of a disk that is full or cannot be written."""
 
 
@@ -56,28 +54,20 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
     except BaseException as error:
         scratch.unlink(missing_ok=True)
-        if isinstance(error, RuntimeError):  # what torch makes of any trouble with a file
-            limited = resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY
-            if limited or shutil.disk_usage(path.parent).free < 1 << 20:
-                code = errno.EFBIG if limited else errno.ENOSPC
-                raise OSError(code, os.strerror(code), str(path)) from error
+        if isinstance(error, RuntimeError) and "file" in str(error):  # torch's, of a full disk
+            raise OSError(errno.EIO, first_line(error), str(path)) from error
         raise
     scratch.replace(path)
-    flush_folder(path.parent)
+    descriptor = os.open(path.parent, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)  # so that the renaming survives a power cut
+    finally:
+        os.close(descriptor)
 
 
 def write_text_durably(path: Path, text: str) -> None:
     """Write a file of UTF-8 text with `write_durably`."""
     write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
-
-
-def flush_folder(folder: Path) -> None:
-    """Flush a folder, so that a rename in it survives a power cut."""
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -95,24 +85,21 @@ def disk_advice(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def process_lock(path: Path, busy: str) -> Iterator[None]:
+def process_lock(path: Path, busy: str, patience: float = 0.1) -> Iterator[None]:
     """Hold the lock file `path` for as long as this process lives; the file stays there.
 
     Raises:
-        UserError: with the message `busy`, another process holds the lock.
+        BusyError: with the message `busy`: another process still holds it after `patience` [s].
     """
     from filelock import FileLock, Timeout
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    lock = FileLock(path)
     try:
-        lock.acquire(timeout=0.1)
+        lock = FileLock(path).acquire(timeout=patience)
     except Timeout as error:
-        raise UserError(busy) from error
-    try:
+        raise BusyError(busy) from error
+    with lock:
         yield
-    finally:
-        lock.release()
 
 
 def sha256_of(path: Path) -> str:
@@ -143,10 +130,7 @@ def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> N
 
 
 def share_weights(folder: Path, other: str) -> None:
-    """Let whoever may read the file `other` of `folder` read the safetensors files there too.
-
-    safetensors lets nobody else read its files; other files are as the umask says.
-    """
+    """Let whoever may read the file `other` of `folder` read the safetensors files there too."""
     for path in folder.glob("*.safetensors"):
         path.chmod((folder / other).stat().st_mode)
 
@@ -207,23 +191,22 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
     try:
         if not path.is_file():
             raise UserError(f"{path.name} is not there")
-        size = path.stat().st_size
-        if size > largest:
-            raise UserError(f"{path.name} is too large ({size:,} bytes)")
+        if path.stat().st_size > largest:
+            raise UserError(f"{path.name} is too large ({path.stat().st_size:,} bytes)")
         return path.read_bytes()
     except OSError as error:
         raise UserError(f"{path.name} cannot be read ({error.strerror})") from error
 
 
-def read_json(path: Path, model: type[Model], *, bounded: bool = True) -> Model:
-    """Read a JSON file as `model`; `bounded` says that anybody may have written it.
+def read_json(path: Path, model: type[Model]) -> Model:
+    """Read a JSON file as `model`.
 
     Raises:
         UserError: the file cannot be read, is too large, or does not fit the model.
     """
     content = read_bytes(path)
     try:
-        return model.model_validate_json(content, context={"bounded": True} if bounded else None)
+        return model.model_validate_json(content)
     except ValidationError as error:
         raise UserError(f"{path.name}: {violation(error)}") from error
 
@@ -309,9 +292,7 @@ def shell_command(arguments: Sequence[str]) -> str:
 def _around_home(text: str) -> list[str]:
     """Return what is before, between and after the occurrences of the home folder."""
     home = str(Path.home())
-    if home == "/":
-        return [text]
-    return re.split(rf"(?<![\w.~-]){re.escape(home)}(?![\w-])", text)
+    return [text] if home == "/" else re.split(rf"(?<![\w.~-]){re.escape(home)}(?![\w-])", text)
 
 
 def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
@@ -324,13 +305,11 @@ def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
     """
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")
-    if not url.startswith(("https://", "http://")):
-        raise UserError(f"could not fetch {what}: {url} is no address of a server (HF_ENDPOINT)")
-    request = urllib.request.Request(url, method="HEAD")
     try:
+        request = urllib.request.Request(url, method="HEAD")
         with urllib.request.urlopen(request, timeout=CONNECT_TIMEOUT_S):
             pass
     except urllib.error.HTTPError:
         pass  # an error status is an answer: the caller's own request will say what is wrong
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, http.client.HTTPException, ValueError) as error:
         raise UserError(f"could not fetch {what}: no connection to {url}; {offline}") from error

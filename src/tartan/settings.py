@@ -42,8 +42,6 @@ CONF = str(Path(__file__).parent.resolve() / "conf")
 """The folder of the shipped configs, which Hydra searches first."""
 TARGET = "_target_"
 """Key of a class's name in Hydra's configs."""
-PLAIN = (int, float, bool, str, type(None))
-"""Types of single values in configurations and checkpoints."""
 STRICT = ConfigDict(strict=True, extra="forbid", allow_inf_nan=False)
 """Nothing is converted, and unknown entries are refused."""
 _hints = functools.cache(functools.partial(get_type_hints, include_extras=True))
@@ -93,11 +91,7 @@ def without_numpy(value: Any) -> Any:
 
 
 class Checked:
-    """Base of dataclasses that check their fields by the declared types.
-
-    Raises:
-        UserError: a field has an invalid value; the message names it.
-    """
+    """Base of dataclasses that check their fields by the declared types (`UserError`)."""
 
     __pydantic_config__ = STRICT
 
@@ -111,19 +105,12 @@ Schema = TypeVar("Schema", bound=Checked)
 
 
 def checked(function: Callable[P, R]) -> Callable[P, R]:
-    """Make a function, or `__init__`, check its arguments by their declared types.
-
-    An invalid argument raises a `UserError` that names it.
-    """
+    """Make a function, or `__init__`, check its arguments by their declared types (`UserError`)."""
     signature = inspect.signature(function)
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        try:
-            bound = signature.bind(*args, **kwargs)
-        except TypeError:
-            return function(*args, **kwargs)  # Python's message names the function
-        hints = hints_of(function)
+        bound, hints = signature.bind(*args, **kwargs), hints_of(function)
         for name, value in bound.arguments.items():
             bound.arguments[name] = check(value, hints.get(name, Any), name)
         return function(*bound.args, **bound.kwargs)
@@ -180,8 +167,7 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
     import hydra
     from omegaconf.errors import OmegaConfBaseException
 
-    values = check_node(node, option)
-    if TARGET not in values:
+    if TARGET not in check_node(node, option):
         raise UserError(f"{option} names no class: its file needs a line {TARGET}: package.Class")
     try:
         return hydra.utils.instantiate(node, _convert_="all", **arguments)
@@ -191,7 +177,7 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
             cause = cause.__cause__
         key = re.search(r"^full_key: (.+)$", str(error), re.MULTILINE)
         place = key[1] if key else option
-        if place != option and not place.startswith(f"{option}."):
+        if not f"{place}.".startswith(f"{option}."):
             place = f"{option}.{place}"  # of a node without the config that it is from
         raise UserError(f"{place}: {first_line(cause)}") from error
 
@@ -227,64 +213,56 @@ def quoted(value: str | Path) -> str:
 
 
 def _resolved(node: Any, option: str) -> Any:
-    """Return a config node as plain values, without those that are missing (`???`)."""
+    """Return a config node as plain values."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 
     if not OmegaConf.is_config(node):
         return node
     try:
-        return _without_missing(OmegaConf.to_container(node, resolve=True))
+        return OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
         key = str(error.full_key or "").removeprefix(f"{node._get_full_key(None)}.")
         raise UserError(f"{'.'.join(filter(None, [option, key]))}: {first_line(error)}") from error
 
 
-def _without_missing(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {k: _without_missing(entry) for k, entry in value.items() if entry != "???"}
-    return value
-
-
 def _check_arguments(values: Any, option: str) -> None:
     """Check what a node, and those within it, sets of this project's classes."""
-    entries: Iterable[tuple[Any, Any]] = (
-        enumerate(values) if isinstance(values, list) else values.items()
-    )
-    target = "" if isinstance(values, list) else str(values.get(TARGET, ""))
+    entries: Iterable[tuple[Any, Any]] = enumerate(values)
     hints: Mapping[str, Any] = {}
-    if target.startswith("tartan."):
-        module, _, name = target.rpartition(".")
-        try:
-            hints = hints_of(getattr(importlib.import_module(module), name))
-        except (ImportError, AttributeError):
-            return  # which building it reports
+    if isinstance(values, dict):
+        entries, target = values.items(), str(values.get(TARGET, ""))
+        if target.startswith("tartan."):
+            module, _, name = target.rpartition(".")
+            try:
+                hints = hints_of(getattr(importlib.import_module(module), name))
+            except (ImportError, AttributeError):
+                return  # which building it reports
     for key, value in entries:
-        place = f"{option}.{key}"
         is_node = isinstance(value, (dict, list))
         if key in hints and not (is_node and TARGET in str(value)):
-            check(value, hints[key], place)
+            check(value, hints[key], f"{option}.{key}")
         if is_node:
-            _check_arguments(value, place)
+            _check_arguments(value, f"{option}.{key}")
 
 
 def _message(error: ValidationError, value: Any, option: str) -> str:
     """Return in one line what is wrong with the first invalid value, and its dotted name."""
     errors = error.errors(include_url=False, include_context=False)
-    loc, is_missing = errors[0]["loc"], errors[0]["type"].startswith("missing")
-    names: list[object] = [option] if option else []
-    depth = 0
-    for key in loc:  # which also names members of unions
-        is_list = isinstance(value, list | tuple) and isinstance(key, int)
-        inside = is_list or (isinstance(value, dict) and key in value)
-        if not (inside or is_missing):
+    location, missing = errors[0]["loc"], errors[0]["type"].startswith("missing")
+    names = [option] if option else []
+    for key in location[:-1] if missing else location:
+        try:
+            value = value[key]
+        except (TypeError, LookupError):  # the name of a member of a union
             break
-        names, depth = [*names, key], depth + 1
-        value = value[key] if inside else None  # type: ignore[index]
+        names.append(str(key))
+    depth = len(names) - bool(option)
     allowed = dict.fromkeys(
         entry["msg"].removeprefix("Value error, ")
         for entry in errors
-        if entry["loc"][:depth] == loc[:depth]
+        if entry["loc"][:depth] == location[:depth]
     )
-    place = ".".join(map(str, names)) + ": " if names else ""
-    return f"{place}{' or '.join(allowed)}" + ("" if is_missing else f", got {value!r}")
+    names += [str(location[-1])] if missing else []
+    place = ".".join(names) + ": " if names else ""
+    return f"{place}{' or '.join(allowed)}" + ("" if missing else f", got {value!r}")

@@ -39,12 +39,6 @@ def test_runs_of_one_command_but_for_the_seed_are_one_setting(options):
     assert one.label == "Fine-tuning"
 
 
-def test_a_given_seed_of_the_encoder_is_another_setting():
-    images = ("method=finetune", "encoder=wide_resnet", "task=digits")
-    own, given = of_command(*images), of_command(*images, "encoder.seed=0")
-    assert own.setting_id != given.setting_id
-
-
 def test_data_that_each_seed_draws_are_compared_as_one():
     def drawn(seed, option):
         draws = altered(result_of("tapt", seed, 0.5, auxiliaries=["tapt"]),
@@ -86,21 +80,6 @@ def test_an_option_that_training_read_is_a_difference(option):
     assert plain.setting_id != other.setting_id
 
 
-def test_other_auxiliary_texts_are_another_setting_and_equal_numbers_are_none():
-    one = result("dapt", **DAPT)
-    two = Result.model_validate(
-        altered(one.as_json(), "auxiliaries.dapt.fingerprint", "another corpus")
-    )
-    assert setting_id(one, {"a": 30}) == setting_id(one, {"a": 30.0})
-    assert setting_id(one, {}) != setting_id(two, {})
-
-
-def test_an_option_that_follows_the_seed_is_as_if_it_were_not_there():
-    one = result()
-    assert setting_id(one, {"encoder.seed": FOLLOWS_SEED}) == setting_id(one, {})
-    assert setting_id(one, {"encoder.seed": 0}) != setting_id(one, {})
-
-
 def test_the_precision_is_the_one_that_was_used():
     bf16, full = (
         Result.model_validate(altered(result_of("finetune", 0, 0.5), "machine.precision", used))
@@ -134,11 +113,6 @@ def test_labels_say_method_size_and_a_corpus_of_the_users(method, options, label
     assert label_of(result(method, **DAPT), options) == label
 
 
-def test_another_weighting_is_named():
-    other = altered(result_of("mt_tartan", 0, 0.5, **DAPT), "weighting", "upgrad")
-    assert label_of(Result.model_validate(other), {}) == "MT-TARTAN (upgrad), DAPT 10x"
-
-
 @pytest.mark.parametrize(
     ("module", "name"),
     [
@@ -156,3 +130,14 @@ def test_a_method_with_another_module_is_named_so(module, name):
 def test_the_papers_methods_are_no_variants_of_themselves(method):
     assert of_command(f"method={method}").label.startswith(METHODS[method])
     assert "FineTuning" not in of_command(f"method={method}").label
+
+
+def test_numbers_count_by_value_and_what_follows_the_seed_not_at_all():
+    one = result("dapt", **DAPT)
+    other = altered(one.as_json(), "auxiliaries.dapt.fingerprint", "another corpus")
+    assert setting_id(one, {"a": 30}) == setting_id(one, {"a": 30.0})
+    assert setting_id(one, {}) != setting_id(Result.model_validate(other), {})
+    assert setting_id(one, {"encoder.seed": FOLLOWS_SEED}) == setting_id(one, {})
+    assert setting_id(one, {"encoder.seed": 0}) != setting_id(one, {})
+    weighted = altered(result_of("mt_tartan", 0, 0.5, **DAPT), "weighting", "upgrad")
+    assert label_of(Result.model_validate(weighted), {}) == "MT-TARTAN (upgrad), DAPT 10x"

@@ -99,7 +99,8 @@ def test_a_value_that_does_not_fit_is_named_before_anything_is_read(method, opti
 @pytest.mark.parametrize("group", ["weighting", "trainer", "logger", "callbacks", "auxiliary"])
 def test_every_choice_of_a_group_fits_what_is_declared(group):
     for path in sorted((CONF / group).glob("*.yaml")):
-        assert list(enabled_stages(config_of([f"{group}={path.stem}"]))) == ["joint"], path
+        more = ["weighting.values={end_task: 1, dapt: 1, tapt: 1}"] if path.stem == "static" else []
+        assert list(enabled_stages(config_of([f"{group}={path.stem}", *more]))) == ["joint"], path
 
 
 def test_values_of_ones_own_stand_beside_the_options_that_refer_to_them():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +32,13 @@ from tartan.runs.result import Result
 from tartan.runs.summary import one_label_remark
 
 UNKNOWN = "not stated by its source; check before publishing"
-_HERE = Path(__file__).parent
 _FIGURE = "task_weights.png"
 _FEW = 20
 """Number of a class' test examples below which its scores are called uncertain."""
+_BASELINES = {
+    "tf_idf": "TF-IDF with logistic regression",
+    "fine_tuning": "Fine-tuning alone, at the cost of this run,",
+}
 
 
 def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Path) -> None:
@@ -48,25 +50,39 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         encoder: the trained encoder.
         folder: the run folder.
     """
-    target = folder / "classifier"
-    figure = folder / _FIGURE
+    target, figure = folder / "classifier", folder / _FIGURE
     if figure.is_file():
         shutil.copyfile(figure, target / _FIGURE)
     text = isinstance(encoder, TextEncoder)
-    options = ["seed", "max_steps", "task", "encoder", "classifier"]
-    options += ["weighting"] if result.final_task_weights else []
+    kind = "text-classification" if text else "image-classification"
     confusion = result.test.whole.confusion if result.is_tested else None
     scores = scores_by_class(confusion) if confusion else []
+    metrics = _metrics(result, kind)
+    data = ModelCardData(
+        model_name=f"{result.task} {result.method}",
+        library_name="transformers" if text else None,
+        pipeline_tag=kind,
+        base_model=_base_model(config),
+        tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
+        metrics=sorted({one.metric_type for one in metrics}),
+        eval_results=metrics,
+    )
+    options = ["classifier", *(["weighting"] if result.final_task_weights else [])]
     card = ModelCard.from_template(
-        _metadata(result, config, text),
-        template_path=str(_HERE / "card.md"),
-        **_shared(result, config, encoder, options),
+        data,
+        template_path=str(Path(__file__).with_name("card.md")),
+        **_shared(result, config, encoder, *options),
         text=text,
         pairs=bool(result.data.get("columns", {}).get("text_pair")),
         joint=result.is_joint,
         in_parts=(target / HEAD).is_file(),
         results=_results(result),
-        overlaps=_overlaps(result),
+        overlaps=[
+            f"{split.whole.examples - split.unseen.examples} of the {split.whole.examples} "
+            f'examples of {name} have content that train has too; "{name}, not in train" leaves '
+            "these out."
+            for name, split in result.evaluated.items()
+        ],
         one_label=one_label_remark(result),
         baselines=_baselines(result),
         resamples=RESAMPLES,
@@ -90,22 +106,19 @@ def write_encoder_card(
             base_model=_base_model(config),
             tags=["fill-mask", "tartan", "continued-pretraining"],
         ),
-        template_path=str(_HERE / "encoder_card.md"),
-        **_shared(result, config, encoder, ["seed", "max_steps", "task", "encoder"]),
+        template_path=str(Path(__file__).with_name("encoder_card.md")),
+        **_shared(result, config, encoder),
         scores=result.dev.whole,
     )
     card.save(folder / "README.md")
 
 
-def _shared(
-    result: Result, config: DictConfig, encoder: Encoder, options: Sequence[str]
-) -> dict[str, Any]:
+def _shared(result: Result, config: DictConfig, encoder: Encoder, *options: str) -> dict[str, Any]:
     """Return what both templates show; `options` and those of the stages are shown as YAML."""
     whole: Any = OmegaConf.to_container(config, resolve=True)
-    settings = {name: whole[name] for name in options}
+    settings = {name: whole[name] for name in ("seed", "max_steps", "task", "encoder", *options)}
     stages = whole["method"]["stages"]
     settings["stages"] = {stage.name: stages[stage.name] for stage in result.stages}
-    settings = map_texts(settings, without_home)
     command = None
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
@@ -115,16 +128,16 @@ def _shared(
         "block": code_block,
         "result": result.as_json(),
         "max_length": config.task.get("max_length"),
-        "settings": str(OmegaConf.to_yaml(OmegaConf.create(settings))).rstrip(),
+        "settings": yaml.safe_dump(map_texts(settings, without_home), sort_keys=False).rstrip(),
         "command": command,
         "encoder_licence": encoder_licence(encoder),
         "unknown": UNKNOWN,
     }
 
 
-def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
-    kind = "text-classification" if text else "image-classification"
-    scores = [
+def _metrics(result: Result, kind: str) -> list[EvalResult]:
+    """Return the scores as the Hub's metadata have them."""
+    return [
         EvalResult(
             task_type=kind,
             dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", result.task.lower()),
@@ -138,15 +151,6 @@ def _metadata(result: Result, config: DictConfig, text: bool) -> ModelCardData:
         for name, value in (evaluated.whole.metrics or {}).items()
         if name != "loss"
     ]
-    return ModelCardData(
-        model_name=f"{result.task} {result.method}",
-        library_name="transformers" if text else None,
-        pipeline_tag=kind,
-        base_model=_base_model(config),
-        tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
-        metrics=sorted({one.metric_type for one in scores}),
-        eval_results=scores,
-    )
 
 
 def _base_model(config: DictConfig) -> str | None:
@@ -161,7 +165,7 @@ def _results(result: Result) -> list[dict[str, Any]]:
     for split, evaluated in result.evaluated.items():
         parts = {split: evaluated.whole, f"{split}, not in train": evaluated.unseen}
         if evaluated.unseen.examples == evaluated.whole.examples:
-            del parts[f"{split}, not in train"]  # the same once more
+            parts = {split: evaluated.whole}
         for label, scores in parts.items():
             metrics = {n: value for n, value in (scores.metrics or {}).items() if n != "loss"}
             for name in sorted(metrics, key=lambda name: name != result.metric):
@@ -176,37 +180,13 @@ def _results(result: Result) -> list[dict[str, Any]]:
 
 def _baselines(result: Result) -> list[str]:
     """Return a sentence with the scores of each baseline on the same data."""
-    names = {
-        "tf_idf": "TF-IDF with logistic regression",
-        "fine_tuning": "Fine-tuning alone, at the cost of this run,",
-    }
     sentences = []
     for one in result.baselines:
         values = {"dev": one.dev.get(result.metric), "test": (one.test or {}).get(result.metric)}
         scores = [f"{value:.4f} on {split}" for split, value in values.items() if value is not None]
-        if one.name in names and scores:
+        if one.name in _BASELINES and scores:
             metric = escape_markdown(result.metric)
-            sentences.append(f"{names[one.name]} reaches {', '.join(scores)} ({metric}).")
-    return sentences
-
-
-def _overlaps(result: Result) -> list[str]:
-    """Return a sentence for each split on how many of its examples are in train too."""
-    sentences = []
-    for split, scores in result.evaluated.items():
-        count = scores.whole.examples
-        known = count - scores.unseen.examples
-        content = "content that the training split has too"
-        if known == 0:
-            sentences.append(f"No example of {split} has {content}.")
-        elif known == count:
-            values = "its values say nothing of examples that were not trained on"
-            sentences.append(f"Every example of {split} has {content}: {values}.")
-        else:
-            sentences.append(
-                f"Of the {count} examples of {split}, {known} have {content}; "
-                f'"{split}, not in train" leaves these out.'
-            )
+            sentences.append(f"{_BASELINES[one.name]} reaches {', '.join(scores)} ({metric}).")
     return sentences
 
 
@@ -216,14 +196,13 @@ def encoder_licence(encoder: Encoder) -> str:
         return UNKNOWN
     config = encoder.body.config
     named = [getattr(config, "license", None)]
+    folder = Path(str(config._name_or_path or ""))  # empty: made here, from no folder
     try:
-        folder = Path(str(config._name_or_path or ""))  # empty: made here, from no folder
         content = read_bytes(folder / "README.md").decode("utf-8", errors="replace")
         metadata = re.match(r"\s*---\r?\n(.*?)\r?\n---\s", content, re.DOTALL)
         data = parse_yaml(metadata[1]) if metadata and folder.parts else None
     except (UserError, ValueError, RecursionError, yaml.YAMLError):  # none of the Hub's form
         data = None
-    named += (
-        [data.get(key) for key in ("license_name", "license")] if isinstance(data, dict) else []
-    )
+    if isinstance(data, dict):
+        named += [data.get("license_name"), data.get("license")]
     return next((name for name in named if name and isinstance(name, str)), UNKNOWN)

@@ -19,17 +19,16 @@ import hydra
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.errors import UserError, first_line
+from tartan.errors import BusyError, UserError, first_line
 from tartan.methods.launch import (
     end_with,
     is_main_process,
     processes_get_arguments,
     torchrun_processes,
 )
-from tartan.runs.command_line import run_command_line
+from tartan.runs.command_line import quiet_libraries, run_command_line, stop
 from tartan.runs.folder import (
     CONFIG,
-    BusyError,
     folder_option,
     fresh_folder,
     in_sweep,
@@ -72,13 +71,11 @@ def main(config: DictConfig) -> float | None:
         folder = _run_folder(config, folder)
         _run(config, folder)
     except UserError as error:
-        if is_main_process():
-            print(f"error: {error}", file=sys.stderr)
-            if not isinstance(error, BusyError):
-                remove_unbegun(folder)
-        else:
-            _let_main_process_end(error)
-        sys.exit(1)
+        if not is_main_process():
+            _let_main_process_end()
+        elif not isinstance(error, BusyError):
+            remove_unbegun(folder)
+        stop(error)
     except KeyboardInterrupt:
         _say_how_to_go_on(folder)
         sys.exit(128 + signal.SIGINT)
@@ -88,13 +85,13 @@ def main(config: DictConfig) -> float | None:
 def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     """Run a job of a sweep, whose other jobs go on if this one fails."""
     hydra_config = HydraConfig.get()
-    number, overrides = int(hydra_config.job.num), hydra_config.overrides
+    number, overrides = int(hydra_config.job.num), hydra_config.overrides.task
     places = places_of(hydra_config)
-    command = command_of(overrides.task, places)
+    command = command_of(overrides, places)
     try:
         folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
-        with processes_get_arguments(arguments_of(overrides.task, places)):
+        with processes_get_arguments(arguments_of(overrides, places)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         print(f"job {number}: {error}", file=sys.stderr)
@@ -130,16 +127,15 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
         if newer:
             print(f"{newer}: newer than this result; if it has changed, add resume=false")
     else:
-        from tartan.runs.command_line import quiet_libraries
         from tartan.runs.run import run_experiment
 
         state = "resumed" if (folder / CONFIG).exists() else "finished"
         quiet_libraries()
         try:
             result = run_experiment(config, folder)
-        except SystemExit as stop:  # a signal: ours after a checkpoint, or Lightning's own way
+        except SystemExit as signalled:  # ours after a checkpoint, or Lightning's own way
             _say_how_to_go_on(folder)
-            raise SystemExit(exit_code(stop)) from stop
+            raise SystemExit(exit_code(signalled)) from signalled
     if is_main_process():
         from tartan.runs.summary import print_summary
 
@@ -170,13 +166,13 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     return folder
 
 
-def _let_main_process_end(error: UserError) -> None:
+def _let_main_process_end() -> None:
     """Wait for the process that started this one: Lightning kills it as soon as this one fails."""
     parent, until = os.getppid(), time.monotonic() + _GRACE_S
     while os.getppid() == parent and time.monotonic() < until:
         time.sleep(0.1)
-    if os.getppid() == parent:
-        print(f"error: {error}", file=sys.stderr)
+    if os.getppid() != parent:
+        sys.exit(1)  # that one has said what is wrong
 
 
 def exit_code(stop: SystemExit) -> int:

@@ -47,11 +47,7 @@ def program(command: str = "run") -> list[str]:
 
 
 def stop(reason: object) -> NoReturn:
-    """Print the reason in one line and end the command, also from a callback of Hydra's.
-
-    Raises:
-        SystemExit: always; the exit code is 1.
-    """
+    """Print the reason in one line and end the command with exit code 1 (`SystemExit`)."""
     print(f"error: {reason}", file=sys.stderr)
     raise SystemExit(1)
 
@@ -64,10 +60,12 @@ def run_command_line(main: Callable[[], object]) -> None:
     what it prints has gone.
     """
     program()
-    arguments = _debug_after_experiment(_flags_first(sys.argv[1:]))
-    sys.argv[1:] = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in arguments]
-    wanted = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
-    os.environ |= {_FULL: "1"} if wanted else {_FULL: "1", _OURS: "1"}
+    arguments = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
+    # debug= replaces the encoder of an experiment, which has to come before it
+    arguments.sort(key=lambda argument: argument.startswith("+debug="))
+    sys.argv[1:] = _flags_first(arguments)
+    full = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
+    os.environ |= {_FULL: "1"} if full else {_FULL: "1", _OURS: "1"}
     # a folder of configs that does not exist would be passed over
     warnings.filterwarnings("error", message=r"provider=hydra\.searchpath.* is not available")
     try:
@@ -76,7 +74,7 @@ def run_command_line(main: Callable[[], object]) -> None:
     except KeyboardInterrupt:  # while a launcher waited for its processes
         sys.exit(128 + signal.SIGINT)
     except Exception as error:
-        line = None if wanted else message_of(error)
+        line = None if full else message_of(error)
         if line is None:
             raise
         stop(line)
@@ -84,54 +82,38 @@ def run_command_line(main: Callable[[], object]) -> None:
 
 def message_of(error: Exception) -> str | None:
     """Return an error in one line if Hydra or a launcher raised it; None for any other."""
-    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
-    raised_in = str(frames[-1].f_globals.get("__name__")) if frames else ""
-    packages = {module.partition(".")[0] for module in (raised_in, type(error).__module__)}
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}: {first_line(error)}"
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    modules = (str(frame.f_globals.get("__name__")), type(error).__module__)
     known = isinstance(error, HydraException | OmegaConfBaseException | UserWarning)
-    if not known and packages.isdisjoint(_LIBRARIES):
+    if not known and not any(name.partition(".")[0] in _LIBRARIES for name in modules):
         return None
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     return "; ".join(lines) or type(error).__name__
 
 
 def _flags_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with flags in front: argparse divides no list of options.
-
-    Raises:
-        SystemExit: a flag is unknown, which argparse may take for the beginning of another.
-    """
+    """Return the arguments with flags in front: argparse divides no list of options."""
     actions = {flag: a for a in get_args_parser()._actions for flag in a.option_strings}
     flags: list[str] = []
     others: list[str] = []
     rest = list(arguments)
     while rest:
-        name, equals, _ = (argument := rest.pop(0)).partition("=")
-        if not argument.startswith("-"):
-            others.append(argument)
-            continue
-        if name.startswith("--") and name not in actions:
-            stop(f"there is no flag {name}; options are written NAME=VALUE, without dashes")
-        flags.append(argument)
-        takes_value = name in actions and not equals and actions[name].nargs in (None, "?")
+        argument = rest.pop(0)
+        (flags if argument.startswith("-") else others).append(argument)
+        if argument.startswith("--") and argument.partition("=")[0] not in actions:
+            stop(f"there is no flag {argument}; options are written NAME=VALUE, without dashes")
+        takes_value = argument in actions and actions[argument].nargs in (None, "?")
         if takes_value and rest and not ("=" in rest[0] or rest[0].startswith("-")):
             flags.append(rest.pop(0))
-    own = Path("conf")
-    if not {"--config-dir", "-cd"} & {flag.partition("=")[0] for flag in flags} and own.is_dir():
-        flags += [] if own.samefile(CONF) else ["--config-dir", str(own)]
+    folder = Path("conf")
+    named = {"--config-dir", "-cd"} & {flag.partition("=")[0] for flag in flags}
+    if not named and folder.is_dir() and not folder.samefile(CONF):
+        flags += ["--config-dir", str(folder)]
     return flags + others
-
-
-def _debug_after_experiment(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with `debug=` behind the experiment, whose encoder it replaces."""
-    debug = [a for a in arguments if a.lstrip("+").startswith("debug=")]
-    last = max((i for i, a in enumerate(arguments) if "experiment=" in a), default=-1)
-    after = [a for a in arguments[last + 1 :] if a not in debug]
-    before = [a for a in arguments[: last + 1] if a not in debug]
-    return [*before, *debug, *after] if last >= 0 else list(arguments)
 
 
 @contextmanager
@@ -161,12 +143,12 @@ def run_child(command: Sequence[str]) -> int:
     """
     child = subprocess.Popen(command)
     interrupted = False
-    while True:
+    while child.returncode is None:
         try:
-            code = child.wait()
-            break
+            child.wait()
         except KeyboardInterrupt:
             interrupted = True
+    code = child.returncode
     return 128 + signal.SIGINT if interrupted else code if code >= 0 else 128 - code
 
 
@@ -184,17 +166,21 @@ def quiet_libraries() -> None:
     import transformers
 
     logging.setLogRecordFactory(_PrintableRecord)
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx"):
+    for name in (
+        "lightning.pytorch", "lightning.fabric", "lightning_utilities", "httpx",
+        # Lightning configures its logger when it is first imported, which may be later
+        "lightning.pytorch.utilities.rank_zero",
+    ):  # fmt: skip
         logging.getLogger(name).setLevel(logging.WARNING)
-    # Lightning configures its logger when it is first imported, which may be later
-    logging.getLogger("lightning.pytorch.utilities.rank_zero").setLevel(logging.WARNING)
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     datasets.disable_progress_bars()
-    for notice in ("treespec", "smaller than the logging interval", "does not have many workers"):
+    # the last of a run that goes on, which finds its own folders
+    for notice in (
+        "treespec", "smaller than the logging interval", "does not have many workers",
+        "exists and is not empty",
+    ):  # fmt: skip
         warnings.filterwarnings("ignore", message=f".*{notice}.*")
-    # a run that goes on finds its own folders
-    warnings.filterwarnings("ignore", message=".*exists and is not empty.*")
 
 
 def output_file(value: str) -> Path:

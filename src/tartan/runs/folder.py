@@ -6,25 +6,20 @@ reference in it is resolved, so that a folder from a stranger cannot run code.
 
 from __future__ import annotations
 
-import fcntl
-import json
-import os
 import shutil
-import time
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
-import yaml
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.errors import UserError, first_line
-from tartan.files import check_written_folder, parse_yaml, read_bytes
+from tartan.errors import UserError
+from tartan.files import check_written_folder, process_lock, read_yaml
 from tartan.methods.launch import is_main_process
 from tartan.runs.name import RESULT, changes_no_training
 from tartan.settings import differing
@@ -36,12 +31,6 @@ LOCK = "run.lock"
 """Lock file in a run folder."""
 _OF_HYDRA = {".hydra", "run.log", LOCK}
 """What Hydra and the lock have put into a folder before a run reads its data."""
-_LARGEST_CONFIG = 1 << 20
-"""Maximum size of a stored config [bytes]; a run's has about 10,000."""
-
-
-class BusyError(UserError):
-    """Raised where another process is running in the folder."""
 
 
 def in_sweep() -> bool:
@@ -57,40 +46,13 @@ def folder_option() -> str:
 
 def is_running(folder: Path) -> bool:
     """Return whether a process is running in the folder, as far as its lock tells."""
-    if not folder.is_dir():
+    if not (folder / LOCK).is_file() or (folder / LOCK).is_symlink():
         return False
     try:
-        with _folder_locked(folder):
-            if not (folder / LOCK).is_file() or (folder / LOCK).is_symlink():
-                return False
-            with FileLock(folder / LOCK).acquire(timeout=0):
-                return False
+        with FileLock(folder / LOCK).acquire(timeout=0):
+            return False
     except Timeout:
         return True
-
-
-@contextmanager
-def _folder_locked(folder: Path, patience: float = 0) -> Iterator[None]:
-    """Lock the folder itself, if its file system can: a lock file may be removed meanwhile.
-
-    Raises:
-        Timeout: another process holds the lock after `patience` seconds.
-    """
-    descriptor, until = os.open(folder, os.O_RDONLY), time.monotonic() + patience
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() >= until:
-                    raise Timeout(str(folder)) from error
-                time.sleep(0.05)
-            except OSError:  # no locks on folders here, as on NFS; the one on the file has to do
-                break
-        yield
-    finally:
-        os.close(descriptor)
 
 
 @contextmanager
@@ -108,16 +70,11 @@ def exclusive_run(folder: Path) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     check_written_folder(folder)
-    with ExitStack() as held:
-        try:
-            # for longer than `is_running` holds them
-            held.enter_context(FileLock(folder / LOCK).acquire(timeout=1))
-            held.enter_context(_folder_locked(folder, 1))
-        except Timeout as error:
-            raise BusyError(
-                f"another process is running in {folder}; wait for it, or name another folder: "
-                f"{folder_option()}"
-            ) from error
+    busy = (
+        f"another process is running in {folder}; wait for it, or name another folder: "
+        f"{folder_option()}"
+    )
+    with process_lock(folder / LOCK, busy, patience=1):  # longer than `is_running` holds it
         yield
 
 
@@ -172,13 +129,11 @@ def stored_options(folder: Path) -> dict[str, Any]:
 
 def newer_data(config: DictConfig, folder: Path) -> list[Path]:
     """Return the files of examples and of text that were written after the run's result."""
-    content = OmegaConf.to_container(config, resolve=True)
-    assert isinstance(content, dict)
     names = ("train", "dev", "test", "domain", "path")
-    leaves = chain(_leaves(content["task"]), _leaves(content["auxiliary"]))
-    texts = [v for key, v in leaves if key.rpartition(".")[2] in names and isinstance(v, str)]
+    options = options_of(config).items()
+    texts = [v for key, v in options if key.rpartition(".")[2] in names and isinstance(v, str)]
+    files = [path for path in (Path(text).expanduser() for text in texts) if path.is_file()]
     written = (folder / RESULT).stat().st_mtime_ns
-    files = (path for path in (Path(text).expanduser() for text in texts) if path.is_file())
     return [path for path in files if path.stat().st_mtime_ns > written]
 
 
@@ -196,32 +151,20 @@ def fresh_folder(folder: Path) -> Path:
 def remove_unbegun(folder: Path) -> None:
     """Remove a run's folder if only Hydra has written there: a report would wait for its run."""
     names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    if ".hydra" not in names or not names <= _OF_HYDRA:
-        return
-    for name in names - {".hydra"}:
-        (folder / name).unlink()
-    shutil.rmtree(folder / ".hydra")
-    if not folder.is_symlink() and folder.resolve() != Path.cwd():
-        folder.rmdir()
+    here = folder.is_symlink() or folder.resolve() == Path.cwd()
+    if ".hydra" in names and names <= _OF_HYDRA and not here:
+        shutil.rmtree(folder)
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Return the mapping in a YAML or JSON file.
-
-    Raises:
-        UserError: the file is damaged.
-    """
+    """Return the mapping in a YAML or JSON file; `UserError` where it is damaged."""
     try:
-        if path.suffix == ".yaml":
-            content = parse_yaml(read_bytes(path, _LARGEST_CONFIG).decode("utf-8"))
-        else:
-            content = json.loads(read_bytes(path))
+        content = read_yaml(path)
         if not isinstance(content, dict):
-            raise ValueError("no mapping")
-    except (UserError, ValueError, RecursionError, yaml.YAMLError) as error:
+            raise UserError("no mapping")
+    except UserError as error:
         raise UserError(
-            f"{path} is damaged ({first_line(error)}); start over with resume=false, or remove the "
-            "folder"
+            f"{path} is damaged ({error}); start over with resume=false, or remove the folder"
         ) from error
     return content
 

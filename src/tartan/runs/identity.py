@@ -11,13 +11,13 @@ import json
 import re
 from collections.abc import Mapping
 from pathlib import PurePath
-from typing import Any
+from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.core.task_names import parts_of
 from tartan.runs.folder import options_of
-from tartan.runs.result import LONGEST_NAME, Auxiliary, Result
+from tartan.runs.result import Auxiliary, Result
 
 METHODS = {
     "finetune": "Fine-tuning",
@@ -42,6 +42,8 @@ SPLIT_SEED = "task.split_seed"
 FOLLOWS_SEED = "the run's"
 """Value that stands for the run's seed in options that follow it."""
 _OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
+_LONGEST = 300
+"""Maximum length of a label [characters]."""
 
 
 def identified(result: Result, config: DictConfig) -> Result:
@@ -51,15 +53,12 @@ def identified(result: Result, config: DictConfig) -> Result:
         result: the run's result.
         config: its config, in which references to the seed are not resolved yet.
     """
-    shared = OmegaConf.merge(config, {"seed": FOLLOWS_SEED})
-    assert isinstance(shared, DictConfig)
-    options = options_of(shared)
-    values = options_of(config)
+    shared = options_of(cast(DictConfig, OmegaConf.merge(config, {"seed": FOLLOWS_SEED})))
     return result.model_copy(
         update={
-            "setting_id": setting_id(result, options),
-            "data_id": data_id(result, drawn=options.get(SPLIT_SEED) == FOLLOWS_SEED),
-            "label": label_of(result, values)[:LONGEST_NAME],
+            "setting_id": setting_id(result, shared),
+            "data_id": data_id(result, drawn=shared.get(SPLIT_SEED) == FOLLOWS_SEED),
+            "label": label_of(result, options_of(config))[:_LONGEST],
         }
     )
 
@@ -122,8 +121,8 @@ def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
         return bool(trained) or not name.startswith("auxiliary.")
 
     kept = {n: value for n, value in options.items() if value != FOLLOWS_SEED and read(n)}
-    used = result.machine.precision
-    return kept | ({"trainer.precision": used} if used else {})
+    precision = result.machine.precision
+    return kept | ({"trainer.precision": precision} if precision else {})
 
 
 def label_of(result: Result, options: Mapping[str, Any]) -> str:
@@ -133,14 +132,25 @@ def label_of(result: Result, options: Mapping[str, Any]) -> str:
     variant = variant_of(result, options)
     label += f" ({variant})" if variant else ""
     corpora = {name: PurePath(path).name for name, path in corpora_of(result, options).items()}
+    sizes = {
+        name: f"{one.size if isinstance(one.size, str) else f'{one.size:g}x'}"
+        + (f" ({corpora[name]})" if name in corpora else "")
+        for name, one in result.auxiliaries.items()
+        if one.kind != "task"  # more or fewer by choice
+    }
     if method in _NAMED_BY_AUXILIARIES:
-        sizes = [_amount(result, n, corpora) for n, a in result.auxiliaries.items() if _sized(a)]
-        return " ".join([label, *sizes])
+        return " ".join([label, *sizes.values()])
     usual = _USUAL_WEIGHTINGS.get(method.removesuffix("_tartan").removeprefix("tapt_"))
     if usual and result.weighting not in (None, usual):
         label += f" ({result.weighting})"
-    auxiliaries = _auxiliaries_label(result, corpora)
-    return f"{label}, {auxiliaries}" if auxiliaries else label
+    composed = [name for name in result.auxiliaries if parts_of(name) is not None]
+    names = [f"{len(composed)} composed objectives"] if composed else []
+    names += sorted({f"domain text {sizes[name]}" for name in composed if name in sizes})
+    for name in result.auxiliaries:
+        if name not in composed:
+            title = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
+            names.append(f"{title} {sizes.get(name, '') if result.is_text else ''}".rstrip())
+    return ", ".join([label, *([" + ".join(names)] if names else [])])
 
 
 def variant_of(result: Result, options: Mapping[str, Any]) -> str:
@@ -174,31 +184,6 @@ def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
         if one.kind != "task" and isinstance(path, str):
             corpora[name] = path
     return corpora
-
-
-def _auxiliaries_label(result: Result, corpora: Mapping[str, str]) -> str:
-    """Return the auxiliary tasks in words, e.g. `DAPT 10x + TAPT`; empty without any."""
-    composed = [name for name in result.auxiliaries if parts_of(name) is not None]
-    names = [f"{len(composed)} composed objectives"] if composed else []
-    sized = [name for name in composed if _sized(result.auxiliaries[name])]
-    names += sorted({f"domain text {_amount(result, name, corpora)}" for name in sized})
-    for name, one in result.auxiliaries.items():
-        if name not in composed:
-            shown = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
-            amount = _amount(result, name, corpora) if _sized(one) and result.is_text else ""
-            names.append(f"{shown} {amount}".rstrip())
-    return " + ".join(names)
-
-
-def _sized(auxiliary: Auxiliary) -> bool:
-    """Return whether the examples are more or fewer by choice."""
-    return auxiliary.kind != "task"
-
-
-def _amount(result: Result, name: str, corpora: Mapping[str, str]) -> str:
-    size = result.auxiliaries[name].size
-    words = size if isinstance(size, str) else f"{size:g}x"
-    return f"{words} ({corpora[name]})" if name in corpora else words
 
 
 def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:

@@ -14,22 +14,10 @@ from omegaconf import OmegaConf
 from tartan.runs.command_line import program
 
 NOT_OF_TRAINING = (
-    "data_dir",
-    "cache_dir",
-    "paths",
-    "num_workers",
-    "logger",
-    "hydra",
-    "run",
-    "resume",
-    "verbose",
-    "checkpoint_minutes",
-    "trainer.enable_progress_bar",
-    "trainer.log_every_n_steps",
-    "trainer.devices",
-    "trainer.num_nodes",
-    "trainer.strategy",
-)
+    "data_dir", "cache_dir", "paths", "num_workers", "logger", "hydra", "run", "resume", "verbose",
+    "checkpoint_minutes", "trainer.enable_progress_bar", "trainer.log_every_n_steps",
+    "trainer.devices", "trainer.num_nodes", "trainer.strategy",
+)  # fmt: skip
 """Options about places, display or machines, which do not change what is trained."""
 RESULT = "result.json"
 """File in a run folder whose presence says that the run is finished."""
@@ -51,13 +39,8 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     """Return the folder of a command line's run, relative to the folder of all runs.
 
     E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values and
-    a digest of all options: `custom/labels-texts-minilm-seed0-3f2a9c`.
-
-    Args:
-        overrides: the job's overrides, as Hydra lists them.
-        task: name of the task, used with `method` where no experiment is named.
-        method: name of the method.
-        seed: the seed, which is always part of the name.
+    a digest of all options: `custom/labels-texts-minilm-seed0-3f2a9c`. Where the overrides name no
+    experiment, `task` and `method` do.
     """
     experiment = f"{task}_{method}"
     options: dict[str, str] = {}
@@ -114,8 +97,8 @@ def places_of(hydra: Any) -> list[str]:
         if isinstance(source, dict) and source.get("provider") == "command-line"
         if isinstance(source.get("path"), str)
     ]
-    given = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
-    return folders[:1] + [o for o in given if o.startswith(_PLACES)]
+    overrides = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
+    return folders[:1] + [o for o in overrides if o.startswith(_PLACES)]
 
 
 def _list_in(node: Any, *names: str) -> list[Any]:

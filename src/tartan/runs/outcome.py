@@ -22,7 +22,6 @@ from tartan.methods.fit import StageOutcome
 from tartan.methods.precision import resolve_precision
 from tartan.runs.result import (
     SCHEMA,
-    Chosen,
     Machine,
     Measured,
     Result,
@@ -30,29 +29,15 @@ from tartan.runs.result import (
     Spent,
     Split,
     Stage,
-    TotalCost,
-    TotalTime,
     TrainSplit,
 )
 from tartan.runs.result import Auxiliary as AuxiliaryResult
 
 _DISTRIBUTIONS = (
-    "torch",
-    "lightning",
-    "transformers",
-    "datasets",
-    "tokenizers",
-    "torchmetrics",
-    "hydra-core",
-    "omegaconf",
-    # with torch and transformers, what the docstrings task is made of
-    "networkx",
-    "numpy",
-    "pandas",
-    "scikit-learn",
-    "scipy",
-    "sympy",
-)
+    "torch", "lightning", "transformers", "datasets", "tokenizers", "torchmetrics", "hydra-core",
+    "omegaconf", "networkx", "numpy", "pandas", "scikit-learn", "scipy", "sympy",
+)  # fmt: skip
+"""Libraries whose versions a result states; the docstrings task is made of some of them."""
 
 
 def result_of(
@@ -75,6 +60,7 @@ def result_of(
     # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
     joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
     weights = next(joint, {})
+    costs = [outcome.cost for outcome in outcomes]
     return Result(
         schema=SCHEMA,
         task=str(config.task.name),
@@ -89,13 +75,13 @@ def result_of(
             for name, (auxiliary, examples) in prepared.auxiliaries.items()
         },
         final_task_weights=weights,
-        chosen=Chosen(stage=chosen.name, step=chosen.best_step),
+        chosen={"stage": chosen.name, "step": chosen.best_step},
         stages=[_stage_of(outcome) for outcome in outcomes],
-        cost=TotalCost(
-            tokens=sum(sum(outcome.cost.tokens.values()) for outcome in outcomes),
-            flops=sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
-        ),
-        measured=TotalTime(seconds=sum(outcome.cost.seconds for outcome in outcomes)),
+        cost={
+            "tokens": sum(sum(cost.tokens.values()) for cost in costs),
+            "flops": sum(sum(cost.flops.values()) for cost in costs),
+        },
+        measured={"seconds": sum(cost.seconds for cost in costs)},
         versions={
             "python": platform.python_version(),
             **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
@@ -113,12 +99,12 @@ def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None)
     """Return the result's fields about the data and the scores."""
     if prepared.labelled is None:
         examples = [examples for _, examples in prepared.auxiliaries.values()]
-        held_out = sum(len(own.held_out) for own in examples if own.held_out is not None)
+        held_out = sum(len(one.held_out) for one in examples if one.held_out is not None)
         scores = Scores(examples=held_out, metrics=chosen.dev)
         return {
             "labels": [],
             "data": {},
-            "train": TrainSplit(examples=sum(len(own.rows) for own in examples), labels={}),
+            "train": TrainSplit(examples=sum(len(one.rows) for one in examples), labels={}),
             "dev": Split(whole=scores, unseen=scores),  # none of it is trained on
             "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
         }
@@ -137,14 +123,14 @@ def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None)
 
 
 def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> AuxiliaryResult:
-    looked = examples.decontaminated is not None
+    removed = examples.decontaminated
     return AuxiliaryResult(
         kind=auxiliary.kind,
         source=examples.source,
         size="all" if examples.size is None else examples.size,
         examples=len(examples.rows),
         fingerprint=examples.fingerprint,
-        **({"decontaminated": examples.decontaminated} if looked else {}),
+        **({} if removed is None else {"decontaminated": removed}),
     )
 
 

@@ -9,15 +9,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from omegaconf import DictConfig
-from pydantic import (
-    AfterValidator,
-    Field,
-    FiniteFloat,
-    NonNegativeInt,
-    Strict,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, model_validator
 
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
@@ -36,25 +28,6 @@ Part = Literal["whole", "unseen"]
 PARTS: tuple[Part, Part] = ("whole", "unseen")
 Evaluation = Annotated[tuple[Count, float], Strict(False)]
 """A step and the dev metric after it; a tuple, for which JSON has a list."""
-LONGEST_NAME = 300
-"""Maximum length of a name in a file from elsewhere [characters]."""
-_MOST_LABELS = 10_000
-_LONGEST_SOURCE = 4096
-
-
-def is_bounded(info: ValidationInfo) -> bool:
-    """Return whether lengths are limited, because anybody may have written the validated file."""
-    return bool(info.context)
-
-
-def _short(value: str, info: ValidationInfo) -> str:
-    if is_bounded(info) and len(value) > LONGEST_NAME:
-        raise ValueError(f"String should have at most {LONGEST_NAME} characters")
-    return value
-
-
-Short = Annotated[str, AfterValidator(_short)]
-"""A name; in a file from elsewhere it has at most `LONGEST_NAME` characters."""
 
 
 class Auxiliary(Plain):
@@ -64,30 +37,26 @@ class Auxiliary(Plain):
         kind: `task` for the end task's own text (TAPT), `domain` for other text (DAPT).
         source: path or name of the data that the examples came from.
         size: the size, in multiples of the training examples, or `all`.
-        examples: number of examples.
-        fingerprint: string that changes with the examples.
         decontaminated: number of examples left out because they overlap with dev or test texts;
             None where decontamination was not asked for.
     """
 
-    kind: Short
+    kind: str
     source: str = ""
     size: Count | Amount | Literal["all"]
     examples: Count
-    fingerprint: Short = ""
+    fingerprint: str = ""
     decontaminated: Count | None = None
 
 
 class Scores(Plain):
-    """Metrics of a split, or of its unseen examples.
+    """Metrics of a split, or of its unseen examples: None where there are none.
 
-    Attributes:
-        metrics: values by name; None where there are no such examples.
-        confusion: number of examples by label (rows) and prediction (columns), if it was stored.
+    `confusion` has the number of examples by label (rows) and prediction (columns).
     """
 
     examples: Count
-    metrics: dict[Short, float] | None
+    metrics: dict[str, float] | None
     confusion: list[list[Count]] | None = None
 
 
@@ -99,18 +68,14 @@ class Split(Plain):
 
 
 class Spent(Plain):
-    """The part of a stage's cost that is the same for every run of a config.
+    """The part of a stage's cost that is the same for every run of a config, by task.
 
-    Attributes:
-        tokens: number of tokens that went through the body, by task; 0 for images.
-        examples: number of examples that went through the body, by task.
-        flops: floating-point operations by task; None where the run did not count them.
-        padding_share: share of padding in the positions that went through the body.
+    `tokens` and `examples` went through the body; `padding_share` is that of its positions.
     """
 
-    tokens: dict[Short, Count] = Field(default_factory=dict)
-    examples: dict[Short, Count] = Field(default_factory=dict)
-    flops: Mapping[Short, Count | Amount] | None = None
+    tokens: dict[str, Count] = Field(default_factory=dict)
+    examples: dict[str, Count] = Field(default_factory=dict)
+    flops: Mapping[str, Count | Amount] | None = None
     padding_share: Amount | None = None
 
 
@@ -124,33 +89,20 @@ class Measured(Plain):
 
 
 class Stage(Plain):
-    """A stage that was trained.
+    """A stage that was trained (see `StageOutcome`)."""
 
-    Attributes:
-        steps: number of optimiser steps.
-        best_step: the step whose weights were kept.
-        skipped: number of updates that were skipped because a number was not finite.
-        cost: see `Spent`.
-        measured: see `Measured`.
-        final_task_weights: weights by task; empty where one task was trained alone.
-        evaluations: pairs of step and dev metric.
-    """
-
-    name: Short
+    name: str
     steps: Count
     best_step: Count | None = None
     skipped: Count = 0
     cost: Spent = Field(default_factory=Spent)
     measured: Measured
-    final_task_weights: dict[Short, float] = Field(default_factory=dict)
+    final_task_weights: dict[str, float] = Field(default_factory=dict)
     evaluations: list[Evaluation] = Field(default_factory=list)
 
     @property
     def accounts(self) -> set[str]:
-        """Names under which the stage counted costs or had weights: those of its tasks, and more.
-
-        Files of earlier versions have some of these counts only.
-        """
+        """Names under which costs were counted or weights kept: of tasks, and more."""
         cost = self.cost
         return {*cost.tokens, *cost.examples, *(cost.flops or {}), *self.final_task_weights}
 
@@ -173,42 +125,16 @@ class TrainSplit(Plain):
     labels: dict[str, Count] = Field(default_factory=dict)
 
 
-class Chosen(Plain):
-    """The stage and step of the best checkpoint."""
-
-    stage: Short
-    step: Count | None = None
-
-
-class TotalCost(Plain):
-    """Tokens and floating-point operations of all stages."""
-
-    tokens: Count = 0
-    flops: Count | Amount = 0
-
-
-class TotalTime(Plain):
-    """Wall time of all stages [s]."""
-
-    seconds: Amount = 0
-
-
 class Baseline(Plain):
-    """The metrics of another classifier on the same splits.
+    """The metrics of another classifier on the same splits: `tf_idf` or `fine_tuning`.
 
-    Attributes:
-        name: `tf_idf` for TF-IDF with logistic regression, `fine_tuning` for fine-tuning at the
-            run's cost.
-        settings: its settings, chosen on dev.
-        dev: metrics on dev, by name.
-        test: metrics on test, by name; None where the run was not evaluated there.
-        seconds: wall time of its training and evaluations on dev; None where it is negligible [s].
+    `seconds` is the wall time of training and evaluations on dev; None where it is negligible.
     """
 
-    name: Short
-    settings: Short = ""
-    dev: dict[Short, float]
-    test: dict[Short, float] | None = None
+    name: str
+    settings: str = ""
+    dev: dict[str, float]
+    test: dict[str, float] | None = None
     seconds: Amount | None = None
 
 
@@ -232,68 +158,50 @@ class Result(Plain):
         labels: names of the end task's labels; empty where a run only adapted an encoder.
         data: how the data were read, as plain JSON values.
         test_scores: scores on test; None where the run was not evaluated there, e.g. in a search.
-        baselines: scores of TF-IDF, except for images, pairs of texts, and many training texts; and
-            of fine-tuning if it was asked for.
         final_task_weights: weights by task, of the last stage that mixed the end task with others.
-        versions: versions of Python and the libraries, by name.
-        setting_id: the same for runs that differ by their seed alone; empty in earlier files, as
-            the next two (see `identity`).
+        setting_id: the same for runs that differ by their seed alone (see `identity`).
         data_id: the same for runs that may be compared: on the same data, with the same encoder.
         label: the setting in words.
     """
 
     schema_version: Literal[2] = Field(alias="schema")
-    task: Short
-    method: Short
-    weighting: Short | None = None
-    encoder: Short
+    task: str
+    method: str
+    weighting: str | None = None
+    encoder: str
     seed: Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-    metric: Short
-    labels: list[Short]
+    metric: str
+    labels: list[str]
     data: dict[str, Any] = Field(default_factory=dict)
     train: TrainSplit
     dev: Split
     test_scores: Split | None = Field(default=None, alias="test")
     baselines: list[Baseline] = Field(default_factory=list)
-    fingerprints: dict[Short, Short] = Field(default_factory=dict)
-    auxiliaries: dict[Short, Auxiliary]
-    final_task_weights: dict[Short, float] = Field(default_factory=dict)
-    chosen: Chosen | None = None
+    fingerprints: dict[str, str] = Field(default_factory=dict)
+    auxiliaries: dict[str, Auxiliary]
+    final_task_weights: dict[str, float] = Field(default_factory=dict)
+    chosen: dict[str, Any] | None = None
     stages: Annotated[list[Stage], Field(min_length=1)]
-    cost: TotalCost = Field(default_factory=TotalCost)
-    measured: TotalTime = Field(default_factory=TotalTime)
+    cost: dict[str, Count | Amount] = Field(default_factory=dict)
+    measured: dict[str, Amount] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
     machine: Machine = Field(default_factory=Machine)
-    setting_id: Short = ""
-    data_id: Short = ""
-    label: Short = ""
+    setting_id: str = ""
+    data_id: str = ""
+    label: str = ""
 
     @model_validator(mode="after")
-    def _check(self, info: ValidationInfo) -> Self:
-        """Check that the metric has values; of a file from elsewhere, check more."""
-        bounded = is_bounded(info)
+    def _check(self) -> Self:
         for name, split in self.evaluated.items():
-            value = (split.whole.metrics or {}).get(self.metric)
-            if value is None or (bounded and not math.isfinite(value)):
-                raise ValueError(f"{name} has no finite {self.metric}")
-        if not bounded:
-            return self
+            if self.metric not in (split.whole.metrics or {}):
+                raise ValueError(f"{name} has no {self.metric}")
         if not self.labels and self.metric != PERPLEXITY:
             raise ValueError(f"there are no labels for {self.metric}")
-        if len(self.labels) > _MOST_LABELS:
-            raise ValueError(f"there are more than {_MOST_LABELS:,} labels")
-        if any(len(one.source) > _LONGEST_SOURCE for one in self.auxiliaries.values()):
-            raise ValueError("the source of an auxiliary task is too long")
+        size = len(self.labels)
         for scores in (self.test.whole, self.test.unseen) if self.is_tested else ():
-            counts, size = scores.confusion, len(self.labels)
+            counts = scores.confusion
             if counts is not None and [len(row) for row in counts] != [size] * size:
                 raise ValueError(f"the confusion on test is not {size} x {size}")
-            if not math.isfinite((scores.metrics or {}).get(self.metric, 0.0)):
-                raise ValueError(f"the unseen part of test has no finite {self.metric}")
-        for one in self.baselines:
-            for name, values in (("dev", one.dev), *([("test", one.test)] if one.test else [])):
-                if not math.isfinite((values or {}).get(self.metric, math.nan)):
-                    raise ValueError(f"baseline {one.name} has no finite {self.metric} on {name}")
         return self
 
     @property
@@ -354,8 +262,8 @@ class Result(Plain):
     @property
     def flops(self) -> float | None:
         """Floating-point operations of all training passes; None unless all were counted."""
-        counted = [stage.flops for stage in self.stages]
-        return None if None in counted else float(sum(f for f in counted if f is not None))
+        counted = [stage.flops for stage in self.stages if stage.flops is not None]
+        return float(sum(counted)) if len(counted) == len(self.stages) else None
 
     def as_json(self) -> dict[str, Any]:
         """Return the file's content as plain JSON values: the given entries, without defaults."""
@@ -364,22 +272,23 @@ class Result(Plain):
 
 def write_result(result: Result, folder: Path) -> None:
     """Write `result.json` durably: its presence says that the run is finished."""
-    content = json.dumps(result.as_json(), indent=1) + "\n"
-    write_text_durably(folder / RESULT, content)
+    write_text_durably(folder / RESULT, json.dumps(result.as_json(), indent=1) + "\n")
 
 
-def read_result(folder: Path, *, bounded: bool = True) -> Result:
+def read_result(folder: Path, *, finite: bool = True) -> Result:
     """Read the result of the finished run in `folder`.
 
-    Args:
-        folder: the run folder.
-        bounded: whether anybody may have written the file; then names have to be short and scores
-            finite.
-
     Raises:
-        UserError: the file is missing, damaged, or invalid.
+        UserError: the file is missing, damaged, or invalid; or a score is not finite and
+            `finite` asks for it, as statistics do.
     """
-    return read_json(folder / RESULT, Result, bounded=bounded)
+    result = read_json(folder / RESULT, Result)
+    scores = [one for s in result.evaluated.values() for one in (s.whole.metrics, s.unseen.metrics)]
+    scores += [one for baseline in result.baselines for one in (baseline.dev, baseline.test)]
+    values = [one.get(result.metric, math.nan) for one in scores if one is not None]
+    if finite and not all(map(math.isfinite, values)):
+        raise UserError(f"{RESULT}: a score has no finite {result.metric}")
+    return result
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
@@ -392,7 +301,7 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
     check_same_config(config, folder)
     path = folder / RESULT
     try:
-        return read_result(folder, bounded=False) if path.is_file() else None
+        return read_result(folder, finite=False) if path.is_file() else None
     except UserError as error:
         raise UserError(
             f"{path} is damaged ({error}); remove it, and the same command writes it again"

@@ -12,7 +12,6 @@ import time
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
-from itertools import count
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -29,15 +28,7 @@ from tartan.errors import UserError, printable
 from tartan.files import check_written_folder, write_text_durably
 from tartan.runs.command_line import program, stop
 from tartan.runs.folder import is_running
-from tartan.runs.name import (
-    RESULT,
-    arguments_of,
-    as_given,
-    changes_no_training,
-    command_of,
-    option_of,
-    places_of,
-)
+from tartan.runs.name import RESULT, as_given, command_of, option_of, places_of
 
 VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in any process, where to report."""
@@ -52,9 +43,9 @@ DONE = ("finished", "resumed", "known")
 RUNS_ELSEWHERE = "elsewhere"
 """State of a job that another process was already running."""
 RUN_NEXT = "run_next.txt"
-"""File in a search's folder with the command to run next; of further searches `run_next-2.txt`."""
+"""File in a search's folder with the command to run next."""
 _OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
-"""Options of a search's jobs that are not part of the found settings."""
+"""Options of a search's jobs that are not part of the settings that it compares."""
 _SHOWN = {
     "started": "died",
     "known": "finished before",
@@ -83,16 +74,15 @@ class RunCallback(Callback):
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Choose the folder to which the jobs report, and write the plan."""
         _check_folder(config, Path(config.hydra.sweep.dir))
-        own = as_given(config.hydra.overrides.get("hydra", []))
-        if any(option_of(override) == "hydra.run.dir" for override in own):
+        overrides = as_given(config.hydra.overrides.get("hydra", []))
+        if any(option_of(override) == "hydra.run.dir" for override in overrides):
             stop("with -m, hydra.run.dir names no folder; hydra.sweep.dir=FOLDER holds all jobs'")
         name = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         folder = Path(config.hydra.sweep.dir).absolute() / RECORDS / name
-        jobs = planned_jobs(config)
+        jobs, places = planned_jobs(config), places_of(config.hydra)
         try:
             folder.mkdir(parents=True, exist_ok=True)
             if jobs is not None:
-                places = places_of(config.hydra)
                 plan = {"commands": [command_of(job, places) for job in jobs]}
                 write_text_durably(folder / PLAN, json.dumps(plan))
         except OSError as error:
@@ -106,25 +96,20 @@ class RunCallback(Callback):
             os.environ[VARIABLE] = str(self._folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the table, and keep the record for reports of the runs.
-
-        Raises:
-            SystemExit: a job failed; the exit code is 1.
-        """
+        """Print the table, and keep the record for reports; exit with 1 if a job failed."""
         folder = Path(os.environ.pop(VARIABLE))
         jobs = _jobs_in(folder)
         if not jobs:
             shutil.rmtree(folder)
             stop("this sweep had no jobs: a glob(...) matches nothing")
         (folder / ENDED).touch()
-        _remove_earlier(folder)
         for job in jobs:
             # another process may have finished what it ran
             if job["state"] == RUNS_ELSEWHERE and (Path(job["folder"]) / RESULT).is_file():
                 job["state"] = "known"
         print_table(jobs)
         if not config.get("evaluate_test", True):
-            write_run_next(jobs, Path(config.hydra.sweep.dir), _search_of(config))
+            write_run_next(jobs, Path(config.hydra.sweep.dir))
         if any(job["state"] not in DONE for job in jobs):
             raise SystemExit(1)
 
@@ -172,9 +157,9 @@ def planned_jobs(config: DictConfig) -> list[list[str]] | None:
     if sweeper._target_ != f"{BasicSweeper.__module__}.{BasicSweeper.__name__}":
         return None
     params = [f"{key}={value}" for key, value in (sweeper.params or {}).items()]
-    given = params + as_given(config.hydra.overrides.task)
     try:
-        overrides = OverridesParser.create().parse_overrides(given)
+        parser = OverridesParser.create()
+        overrides = parser.parse_overrides(params + as_given(config.hydra.overrides.task))
         batches = BasicSweeper.split_arguments(overrides, None)
     except HydraException:  # a glob is resolved by Hydra's own loader of configs alone
         return None
@@ -201,12 +186,12 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
 def print_table(jobs: Sequence[dict[str, Any]]) -> None:
     """Print a row for each job, then the cause and command of each failed one."""
     from rich.console import Console
-    from rich.table import Table
+    from rich.table import Column, Table
     from rich.text import Text
 
     console = Console()
-    table = Table("job", "state", "folder", title="sweep", title_justify="left", title_style="bold")
-    table.columns[0].justify, table.columns[2].overflow = "right", "fold"
+    columns = (Column("job", justify="right"), "state", Column("folder", overflow="fold"))
+    table = Table(*columns, title="sweep", title_justify="left", title_style="bold")
     left = []
     for job in jobs:
         folder = Path(job["folder"])
@@ -225,69 +210,37 @@ def print_table(jobs: Sequence[dict[str, Any]]) -> None:
             console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
 
 
-def _remove_earlier(folder: Path) -> None:
-    """Remove the records of finished earlier sweeps with the same plan."""
-    plan = folder / PLAN
-    for other in folder.parent.glob(f"*/{PLAN}") if plan.is_file() else ():
-        same = other.read_bytes() == plan.read_bytes()
-        if same and other.parent != folder and (other.parent / ENDED).exists():
-            shutil.rmtree(other.parent, ignore_errors=True)
-
-
-def _search_of(config: DictConfig) -> list[str]:
-    """Return the arguments of a search that say what it searches, and from where."""
-    own = as_given(config.hydra.overrides.get("hydra", []))
-    space = [o for o in own if option_of(o).startswith("hydra.sweeper.params")]
-    task = as_given(config.hydra.overrides.task)
-    given = [o for o in task if not changes_no_training(option_of(o))]
-    return arguments_of([*given, *space], places_of(config.hydra))
-
-
-def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path, search: Sequence[str]) -> None:
+def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
     """Write and print the command with the settings that did best on dev.
 
     Jobs that differ only in their seed count by their mean; of equal settings the first is taken.
-    Nothing is written where no job is finished. The file replaces that of the same search alone.
+    Nothing is written where no job is finished.
 
     Args:
         jobs: the records of the search's jobs.
         folder: the search's folder.
-        search: the search's own arguments.
     """
     from tartan.runs.result import Result, read_result  # it takes time that --help has not
 
     results: dict[tuple[str, ...], list[Result]] = defaultdict(list)
     for job in jobs:
         if (Path(job["folder"]) / RESULT).is_file():
-            results[_settings(job["command"])].append(
-                read_result(Path(job["folder"]), bounded=False)
-            )
+            result = read_result(Path(job["folder"]), finite=False)
+            results[_settings(job["command"])].append(result)
     if not results:
         return
     ranked = sorted(results, key=lambda settings: -fmean(r.merit for r in results[settings]))
     means = {settings: fmean(r.dev_score for r in results[settings]) for settings in ranked}
     best = ranked[0]
     command = shlex.join([*program(), "-m", *best, "seed=0,1,2"])
-    flags_first = sorted(search, key=lambda argument: (not argument.startswith("--"), argument))
-    found_by = f"# found by: {shlex.join([*program(), '-m', *flags_first])}"
     lines = [
         f"# dev {means[best]:.4f}, the best of {len(ranked)} settings; not evaluated on test yet",
         command,
         "",
-        found_by,
-        "# all settings",
         *(f"# {means[settings]:.4f}  {' '.join(settings)}" for settings in ranked),
     ]
-    first = folder / RUN_NEXT
-    names = (first if n == 1 else first.with_stem(f"{first.stem}-{n}") for n in count(1))
-    path = next(
-        path
-        for path in names
-        if not path.exists()
-        or found_by in path.read_text(encoding="utf-8", errors="replace").splitlines()
-    )
-    write_text_durably(path, "\n".join(lines) + "\n")
-    print(f"best on dev: {means[best]:.4f}; run this next ({path}):\n  {command}")
+    write_text_durably(folder / RUN_NEXT, "\n".join(lines) + "\n")
+    print(f"best on dev: {means[best]:.4f}; run this next ({folder / RUN_NEXT}):\n  {command}")
 
 
 def _settings(command: str) -> tuple[str, ...]:
