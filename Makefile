@@ -22,7 +22,7 @@ DEMO := runs/report_demo
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
 	@echo "make report-demo train every method on digits, 3 seeds each, and report on them"
-	@echo "make compare     every method on your task at equal cost (TASK='task=files task.train=...')"
+	@echo "make compare     race the methods on your labels, train the best (TASK=task.train=labels.csv)"
 	@echo "make study       train what docs/results.md lacks (PART=suspects STUDY='data_dir=... --seeds 1')"
 	@echo "make test        run the tests that take minutes in all"
 	@echo "make test-contract  run the slow contract tests: whole runs, kills, the wheel"

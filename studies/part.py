@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +10,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
-from tartan.compare.plan import stage_options
 from tartan.errors import UserError
 from tartan.files import read_yaml, violation
 
@@ -211,7 +211,15 @@ def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
             yield option
     yield f"method={setting.method}"
     for stage, steps in part.steps_of(setting, budget).items():
-        chosen = stage_options(stage, steps, part.batch_size, budget.evaluations, budget.patience)
+        evaluated = stage in ("finetune", "joint", "last_finetune")
+        chosen: dict[str, Any] = {
+            "batch_size": part.batch_size,
+            "patience": budget.patience if evaluated else None,
+            "max_steps": steps,
+            "max_epochs": None,
+        }
+        if evaluated:
+            chosen["evaluate_every"] = math.ceil(steps / budget.evaluations)
         for option, value in chosen.items():
             yield f"method.stages.{stage}.{option}={'null' if value is None else value}"
     yield from setting.options

@@ -1,61 +1,74 @@
-"""The command `tartan compare task=files task.train=... seeds=3`."""
+"""The command `tartan compare task.train=labels.csv`: a race that ends with a classifier."""
 
 from __future__ import annotations
 
-import json
 import shutil
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from tartan.compare.plan import WITH_END_TASK, equal_steps, evaluations_of, write_experiment
+from tartan.compare.folds import (
+    ALL,
+    TEST,
+    fold_of_rows,
+    labelled_rows,
+    load_task,
+    task_options,
+    write_folds,
+)
+from tartan.compare.outcome import Outcome, write_outcome
+from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
+from tartan.compare.race import Predictions, going_on, joined, runs_of, winner
 from tartan.compare.request import Request, request_of
 from tartan.errors import UserError
-from tartan.files import Plain, process_lock, read_json, write_text_durably
-from tartan.runs.command_line import quiet_at_closed_pipe, run_child
+from tartan.evaluation.named_metrics import check_metric, named_metric
+from tartan.files import process_lock, read_json, write_text_durably
+from tartan.runs.command_line import duration, quiet_at_closed_pipe, quiet_libraries, run_child
 from tartan.runs.name import RESULT
 from tartan.runs.result import read_result
-from tartan.runs.sweep import RECORDS
-from tartan.settings import quoted
+from tartan.settings import differing, quoted
 
 PLAN = "compare.json"
 """File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
+FEW = 1000
+"""Number of labelled examples up to which there are 5 folds, beyond it 3."""
 HELP = """\
-tartan compare [NAME=VALUE ...]
+tartan compare task.train=labels.csv [auxiliary.dapt.path=texts/] [minutes=30] [NAME=VALUE ...]
 
-Trains every method on one task at equal cost and reports on them. Options of its own:
-  methods=finetune,tapt,dapt,mt_tartan,meta_tartan
-                   also dapt_tapt, tapt_mt_tartan, tapt_meta_tartan, aang, aang_static,
-                   pretrain (images)
-  seeds=3          runs of each method, with seeds 0, 1, 2
-  steps=200        optimiser steps of the most expensive method; the others take as many operations
+Finds the best way to train a classifier on your labels, and trains it. Methods race over folds of
+the labelled examples, each at the same cost. The simplest one within a standard error of the best
+is trained on all labels, and exported to FOLDER/best/classifier. Options of its own:
+  minutes=         time for the whole; it decides how long runs are, up to steps=
+  folds=           parts of the labelled examples; by default 5, above 1,000 examples 3
+  methods=finetune,tapt,dapt_tapt,mt_tartan
+                   also dapt, tapt_mt_tartan, meta_tartan, tapt_meta_tartan, aang_static, aang
+  steps=360        cost of a run, in steps of fine-tuning
   batch_size=32    examples of each task in a step
-  evaluations=10   on dev, in each stage with the end task; a stage of at most
-                   (evaluations - 1)^2 steps may have fewer
-  pilot_steps=4    steps of each stage in which its cost is counted
+  pilot_steps=8    steps of each stage in which its cost is measured
   folder=runs/compare
   METHOD:OPTION=VALUE   an option of one method, e.g. meta_tartan:weighting.eta=0.1 or
                    mt_tartan:weighting=uniform
-All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ... The
-comparison decides seed, method, experiment, max_steps and evaluate_test.
+All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ... The same
+command resumes an interrupted comparison.
 """
 
 
-class Plan(Plain):
-    """The content of `compare.json`: what was asked for, and what it was planned to be."""
+class StoppedError(Exception):
+    """A child ended with this exit code, e.g. by a signal."""
 
-    asked: dict[str, Any]
-    costs: dict[str, dict[str, float]]
-    steps: dict[str, dict[str, int]]
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Measure the cost of steps, plan the stages, train all methods, and report.
+    """Race, train the winner on all labels, and say how it was chosen.
 
     Returns:
         The exit code: 0, 1 for an error or a failed run, 130 after Ctrl-C.
@@ -65,122 +78,213 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     try:
         request = request_of(arguments)
+        quiet_libraries()
         busy = f"another comparison is running in {request.folder}"
         with process_lock(request.folder / "compare.lock", busy):
-            plan = _planned(request)
-            for method in request.methods:
-                write_experiment(method, request, plan.steps[method])
-            print(_table(plan, request.evaluations), flush=True)
-            seeds = ",".join(str(seed) for seed in range(request.seeds))
-            code = run_child(_sweep(request, request.folder, seeds))
-            if code not in (0, 1):
-                return code  # stopped by a signal: the same command goes on
-            report = [sys.executable, "-m", "tartan", "report", str(request.folder)]
-            return max(code, run_child(report))
+            print(write_outcome(Race(request).run(), request.folder))
+        return 0
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, StoppedError) as stop:
         print("stopped; run the same command again to continue", file=sys.stderr)
-        return 128 + signal.SIGINT
+        return stop.code if isinstance(stop, StoppedError) else 128 + signal.SIGINT
 
 
-def _planned(request: Request) -> Plan:
-    """Return the stored plan of this comparison, or make one.
+class Race:
+    """The runs of a comparison, as children of this process; finished ones are not run again.
 
-    Raises:
-        UserError: the folder holds another comparison, or the pilot failed.
+    Args:
+        request: the comparison's options.
     """
-    path, asked = request.folder / PLAN, request.identity()
-    if path.is_file():
-        plan = read_json(path, Plan)
-        differing = sorted(
-            name for name in asked | plan.asked if asked.get(name, "") != plan.asked.get(name, "")
-        )
-        if differing:
-            raise UserError(
-                f"{request.folder} holds a comparison with other {', '.join(differing)}; name "
-                "another folder: folder=FOLDER"
+
+    def __init__(self, request: Request) -> None:
+        self._request, self._task = request, load_task(request.overrides)
+        check_metric(self._task.metric, ())
+        self._rows = labelled_rows(self._task)
+        self._tables = request.folder / "folds"
+
+    def run(self) -> Outcome:
+        """Race over the folds, train the winner on all labels, and evaluate it on a given test.
+
+        Raises:
+            UserError: an option or the data are invalid, or a run failed.
+            StoppedError: a child was stopped by a signal.
+        """
+        request, task = self._request, self._task
+        folds = request.folds or (5 if len(self._rows) <= FEW else 3)
+        if folds < 2:
+            raise UserError("folds: a race takes at least 2")
+        write_folds(task, self._rows, folds, self._tables)
+        plan = self._planned(folds)
+        for method in request.methods:
+            write_experiment(method, request, plan.steps[method])
+        print(_table(plan), flush=True)
+        ways, left = list(request.methods), plan.runs
+        parts: list[Predictions] = []
+        for fold in range(folds):
+            remaining = left * max(plan.run_seconds.values())
+            names = ", ".join(ways)
+            print(
+                f"fold {fold + 1} of {folds}: {names}; at most {duration(remaining)} left",
+                flush=True,
             )
+            parts.append(self._fold(fold, ways))
+            left -= len(ways)
+            ways = going_on(joined(parts, ways), fold + 1, request.methods[0])
+            left = min(left, 1 + (folds - fold - 1) * len(ways))
+        chosen = winner(joined(parts, ways))
+        print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
+        best = request.folder / "best"
+        self._train(
+            [chosen], self._tables / ALL, self._tables / "0" / "held_out.jsonl",
+            [f"hydra.run.dir={quoted(best)}"],
+        )  # fmt: skip
+        test = self._predicted(best, TEST) if len(task.test) else None
+        return Outcome(
+            task=task, rows=self._rows, fold_of=fold_of_rows(self._rows, folds).tolist(),
+            methods=request.methods, parts=parts, finalists=ways, chosen=chosen, test=test,
+        )  # fmt: skip
+
+    def _planned(self, folds: int) -> Plan:
+        """Return the stored plan of this comparison, or measure what steps cost, and make one."""
+        request = self._request
+        path, asked = request.folder / PLAN, request.identity()
+        if path.is_file():
+            plan = read_json(path, Plan)
+            if names := differing(plan.asked, asked):
+                raise UserError(
+                    f"{request.folder} holds a comparison with other {', '.join(names)}; name "
+                    "another folder: folder=FOLDER"
+                )
+            return plan
+        costs, start = self._measured()
+        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start)
+        write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
         return plan
-    costs = _measured(request)
-    plan = Plan(asked=asked, costs=costs, steps=equal_steps(costs, request.steps))
-    write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
-    return plan
 
+    def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float]:
+        """Return the cost of a step of each method's stages, and the time to start a run [s].
 
-def _measured(request: Request) -> dict[str, dict[str, float]]:
-    """Return the floating-point operations of a step of each stage, counted in a few steps.
-
-    Raises:
-        UserError: a method cannot be trained.
-    """
-    for method in request.methods:
-        write_experiment(method, request, None)
-    count = len(request.methods)
-    print(f"counting what a step of each of {count} methods costs, for some minutes", flush=True)
-    # beside the folder, not in it: its report is of the comparison's own runs; and hidden, so that
-    # nothing takes what a kill leaves for runs
-    folder = request.folder.parent / f".pilot-{request.folder.name}"
-    shutil.rmtree(folder, ignore_errors=True)
-    try:
-        command = [
-            *_sweep(request, folder, "0"), f"max_steps={request.pilot_steps}",
-            "evaluate_test=false", "logger=none", "trainer.enable_progress_bar=false",
-        ]  # fmt: skip
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        if done.returncode != 0:
-            raise UserError(_reason(folder, done.stderr))
-        results = [read_result(path.parent) for path in folder.rglob(RESULT)]
-    finally:
+        Raises:
+            UserError: a method cannot be trained.
+        """
+        request, methods = self._request, self._request.methods
+        for method in methods:
+            write_experiment(method, request, None)
+        print(f"measuring a few steps of {', '.join(methods)}", flush=True)
+        # hidden, so that nothing takes what a kill leaves for runs
+        folder = request.folder / ".pilot"
         shutil.rmtree(folder, ignore_errors=True)
-    costs = {
-        result.method: {stage.name: (stage.flops or 0.0) / stage.steps for stage in result.stages}
-        for result in results
-    }
-    return {method: costs[method] for method in request.methods}
+        began, costs, training = time.monotonic(), {}, 0.0
+        try:
+            for method in methods:
+                options = [
+                    f"hydra.run.dir={quoted(folder / method)}", f"max_steps={request.pilot_steps}",
+                    "trainer.enable_progress_bar=false", "logger=none",
+                ]  # fmt: skip
+                command = self._command([method], *self._fold_tables(0), options)
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
+                    raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
+                result = read_result(folder / method)
+                training += sum(stage.seconds for stage in result.stages)
+                costs[method] = {
+                    one.name: StepCost((one.flops or 0.0) / one.steps, one.seconds / one.steps)
+                    for one in result.stages
+                }
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return costs, (time.monotonic() - began - training) / len(methods)
+
+    def _fold_tables(self, fold: int) -> tuple[Path, Path]:
+        return self._tables / str(fold) / "train.jsonl", self._tables / str(fold) / "held_out.jsonl"
+
+    def _fold(self, fold: int, ways: Sequence[str]) -> Predictions:
+        """Train `ways` on a fold and return their predictions for its held-out examples."""
+        folder = self._request.folder / "runs" / str(fold)
+        missing = [way for way in ways if not (folder / way / RESULT).is_file()]
+        if missing:
+            options = [
+                "-m",
+                f"hydra.sweep.dir={quoted(folder)}",
+                "hydra.sweep.subdir=${method.name}",
+            ]
+            self._train(missing, *self._fold_tables(fold), [*options, f"seed={fold}"])
+        held_out = f"{fold}/held_out.jsonl"
+        predicted = {way: self._predicted(folder / way, held_out) for way in ways}
+        return Predictions(
+            next(iter(predicted.values())).labels,
+            {way: one.probabilities["best"] for way, one in predicted.items()},
+            named_metric(self._task.metric, len(self._task.labels)),
+        )
+
+    def _train(
+        self, ways: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
+    ) -> None:
+        code = run_child(self._command(ways, train, held_out, options))
+        if code == 1:
+            raise UserError("a run failed; see above")
+        if code != 0:
+            raise StoppedError(code)
+
+    def _command(
+        self, ways: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
+    ) -> list[str]:
+        """Return the command that trains `ways` on a table."""
+        # no URI: Hydra would look for a folder with `%20` in its name
+        configs = f"file://{self._request.folder.absolute() / 'conf'}"
+        learns = not set(ways).isdisjoint(LEARNS_FROM_DEV)
+        tables = task_options(self._task, train, None if learns else held_out)
+        return [
+            sys.executable, "-m", "tartan", "run",
+            f"hydra.searchpath=[{quoted(configs)}]",
+            f"+experiment={','.join(f'compare_{way}' for way in ways)}",
+            "task=files",
+            *(o for o in self._request.overrides if not o.lstrip("+~").startswith("task")),
+            *(f"{name}={_value(value)}" for name, value in tables.items()),
+            "evaluate_test=false",
+            *options,
+        ]  # fmt: skip
+
+    def _predicted(self, run: Path, table: str) -> Predictions:
+        """Return a run's predictions for a table of labelled examples, as those of `best`."""
+        output = run / f"predictions_{table.replace('/', '_')}"
+        if not output.is_file():
+            command = [
+                sys.executable, "-m", "tartan", "predict", f"model={run}",
+                f"input={self._tables / table}", f"output={output}",
+            ]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
+        frame, labels = pd.read_json(output, lines=True, dtype=False), self._task.labels
+        return Predictions(
+            frame["label"].map({name: index for index, name in enumerate(labels)}).to_numpy(),
+            {"best": frame[[f"probability_{name}" for name in labels]].to_numpy("float32")},
+            named_metric(self._task.metric, len(labels)),
+        )
 
 
-def _reason(pilot: Path, errors: str) -> str:
-    """Return why the pilot failed: its first failed job's cause, or the command line's error."""
-    for path in sorted(pilot.glob(f"{RECORDS}/*/[0-9]*.json")):
-        job = json.loads(path.read_text(encoding="utf-8"))
-        if job["state"] == "failed":
-            return str(job["cause"])
-    lines = [line for line in errors.splitlines() if line.startswith("error: ")]
-    return (lines or errors.splitlines()[-1:] or ["it was stopped"])[0].removeprefix("error: ")
+def _value(value: Any) -> str:
+    return "null" if value is None else quoted(value) if isinstance(value, str) else str(value)
 
 
-def _sweep(request: Request, folder: Path, seeds: str) -> list[str]:
-    """Return the command that runs all methods with some seeds, by their experiments."""
-    # no URI: Hydra would look for a folder with `%20` in its name
-    configs = f"file://{request.folder.absolute() / 'conf'}"
-    experiments = ",".join(f"compare_{method}" for method in request.methods)
-    return [
-        sys.executable, "-m", "tartan", "run", "-m",
-        f"hydra.searchpath=[{quoted(configs)}]",
-        f"hydra.sweep.dir={quoted(folder)}",
-        f"+experiment={experiments}",
-        f"seed={seeds}",
-        *request.overrides,
-    ]  # fmt: skip
-
-
-def _table(plan: Plan, evaluations: int) -> str:
+def _table(plan: Plan) -> str:
     """Return the table of what each stage costs."""
     rows = [
         {
             "method": method,
             "stage": stage,
-            "GFLOP a step": f"{plan.costs[method][stage] / 1e9:,.3g}",
+            "GFLOP a step": f"{plan.costs[method][stage].flops / 1e9:,.3g}",
             "steps": f"{steps:,}",
-            "evaluations": evaluations_of(steps, evaluations) if stage in WITH_END_TASK else "",
-            "GFLOP": f"{plan.costs[method][stage] * steps / 1e9:,.3g}",
+            "a run takes": duration(plan.run_seconds[method]),
         }
         for method, stages in plan.steps.items()
         for stage, steps in stages.items()
     ]
-    return f"equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
+    return f"up to {plan.runs} runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
 
 
 def command() -> None:

@@ -1,15 +1,16 @@
-"""Plans steps of each stage such that all methods cost the same, and writes their experiments."""
+"""Plans how long a comparison's runs are, all at equal cost, and writes their experiments."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
 from omegaconf import OmegaConf
 
-from tartan.files import write_text_durably
+from tartan.errors import UserError
+from tartan.files import Plain, write_text_durably
 from tartan.runs.name import option_of
 
 if TYPE_CHECKING:
@@ -20,99 +21,115 @@ METHODS: dict[str, tuple[str, ...]] = {
     "tapt": ("tapt", "finetune"),
     "dapt": ("dapt", "finetune"),
     "dapt_tapt": ("dapt", "tapt", "finetune"),
-    "pretrain": ("pretrain", "finetune"),
     "mt_tartan": ("joint",),
-    "meta_tartan": ("joint",),
     "tapt_mt_tartan": ("tapt", "joint"),
+    "meta_tartan": ("joint",),
     "tapt_meta_tartan": ("tapt", "joint"),
-    "aang": ("joint",),
     "aang_static": ("joint",),
+    "aang": ("joint",),
 }
-"""The stages of each method."""
-WITH_END_TASK = ("finetune", "joint", "last_finetune")
-"""Stages that are evaluated on dev."""
-
-Costs = Mapping[str, Mapping[str, float]]
-"""Floating-point operations of a step, by method and stage."""
-Steps = dict[str, dict[str, int]]
-"""Number of optimiser steps, by method and stage."""
+"""The stages of each method; the simplest method comes first."""
+LEARNS_FROM_DEV = ("meta_tartan", "tapt_meta_tartan", "aang")
+"""Methods that learn from dev, and so hold a part of their training examples out for it."""
+LEAST_STEPS = 100
+"""Cost of the shortest sensible run, in steps of fine-tuning: pre-training first needs more."""
 
 
-def equal_steps(costs: Costs, steps: int) -> Steps:
-    """Return the number of steps of each stage, at least one.
+class StepCost(NamedTuple):
+    """The cost of a step of a stage: floating-point operations, and time [s]."""
 
-    The budget is the cost of `steps` steps of the most expensive stage. The stages of a method get
-    equal shares of it, as joint training spends equally many batches on each of its tasks.
+    flops: float
+    seconds: float
+
+
+class Plan(Plain):
+    """The content of `compare.json`: what was asked for, and what it was planned to be.
+
+    Attributes:
+        asked: the request's options, and checksums of its tables.
+        folds: number of folds.
+        runs: the largest number of runs.
+        costs: cost of a step, by method and stage.
+        steps: number of optimiser steps, by method and stage.
+        run_seconds: expected time of a run, by method [s].
+    """
+
+    asked: dict[str, Any]
+    folds: int
+    runs: int
+    costs: dict[str, dict[str, StepCost]]
+    steps: dict[str, dict[str, int]]
+    run_seconds: dict[str, float]
+
+
+def plan_of(
+    request: Request, folds: int, runs: int, costs: Mapping[str, Mapping[str, StepCost]],
+    start: float,
+) -> Plan:  # fmt: skip
+    """Return the plan of runs that all cost the same, and together fit into `minutes`.
+
+    The stages of a method get equal shares of the cost.
 
     Args:
-        costs: floating-point operations of a step.
-        steps: number of steps of the most expensive stage, if its method has no other.
+        request: the comparison.
+        folds: number of folds.
+        runs: the largest number of runs.
+        costs: cost of a step, by method and stage.
+        start: time that a run takes beside its steps [s].
+
+    Raises:
+        UserError: the runs would have fewer than `LEAST_STEPS`.
     """
-    budget = steps * max(cost for stages in costs.values() for cost in stages.values())
-    return {
-        method: {
-            stage: max(1, round(budget / len(stages) / cost)) for stage, cost in stages.items()
-        }
+    step = min(list(stages.values())[-1].flops for stages in costs.values())
+    seconds_of = {  # of a run that costs as much as one step
+        method: sum(step / len(stages) / cost.flops * cost.seconds for cost in stages.values())
         for method, stages in costs.items()
     }
-
-
-def stage_options(
-    stage: str, steps: int, batch_size: int, evaluations: int, patience: int | None = None
-) -> dict[str, Any]:
-    """Return the options of a stage.
-
-    Args:
-        stage: the stage's name.
-        steps: number of steps.
-        batch_size: examples of each task in a step.
-        evaluations: number of evaluations on dev, in a stage with the end task (see
-            `evaluations_of`).
-        patience: number of these without improvement after which such a stage ends; None for never.
-    """
-    evaluated = stage in WITH_END_TASK
-    options: dict[str, Any] = {
-        "batch_size": batch_size,
-        "patience": patience if evaluated else None,
-        "max_steps": steps,
-        "max_epochs": None,
+    slowest, count = max(seconds_of.values()), request.steps
+    if request.minutes is not None:
+        count = min(count, int((60 * request.minutes / runs - start) / slowest))
+        if count < min(LEAST_STEPS, request.steps):
+            least = math.ceil(runs * (start + LEAST_STEPS * slowest) / 60)
+            raise UserError(
+                f"minutes={request.minutes:g} is too short for up to {runs} runs here; take "
+                f"minutes={least}, or fewer methods= or folds="
+            )
+    steps = {
+        method: {s: max(1, round(count * step / len(stages) / c.flops)) for s, c in stages.items()}
+        for method, stages in costs.items()
     }
-    if evaluated:
-        options["evaluate_every"] = math.ceil(steps / evaluations)
-    return options
-
-
-def evaluations_of(steps: int, evaluations: int) -> int:
-    """Return how often a stage of `stage_options` is evaluated if it is not stopped early.
-
-    That is `evaluations` in a stage of more than `(evaluations - 1) ** 2` steps, and may
-    be fewer in a shorter one: evaluations come at equal intervals, and after the last step.
-    """
-    return math.ceil(steps / math.ceil(steps / evaluations))
+    times = {method: start + count * seconds for method, seconds in seconds_of.items()}
+    return Plan(
+        asked=request.identity(), folds=folds, runs=runs,
+        costs={method: dict(stages) for method, stages in costs.items()},
+        steps=steps, run_seconds=times,
+    )  # fmt: skip
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:
     """Return the content of `conf/experiment/compare_METHOD.yaml`.
 
-    Every stage has the same batch size, no early stopping, and, if it is long enough (see
-    `evaluations_of`), equally many evaluations on dev, so that no method selects among more
-    checkpoints than another. On text, MT-TARTAN has the end task's weight and rate of the head that
-    dev chose (docs/results.md), as `custom_mt` has. The method's own options come last.
+    Every stage has the same batch size. It is evaluated once, after its last step, whose weights
+    are kept: the held-out examples choose no checkpoint. On text, MT-TARTAN has the end task's
+    weight and rate of the head that dev chose (docs/results.md), as `custom_mt` has. The method's
+    own options come last.
 
     Args:
         method: the method's name.
         request: the comparison.
         steps: number of steps of each stage; None leaves it to `max_steps`.
     """
-    stages: dict[str, dict[str, Any]] = {}
-    if steps is None:
-        for stage in (*METHODS[method], *_named_stages(method, request)):
-            stages[stage] = {"batch_size": request.batch_size, "patience": None}
-    else:
-        for stage, number in steps.items():
-            stages[stage] = stage_options(stage, number, request.batch_size, request.evaluations)
+    named = _named_stages(method, request) if steps is None else ()
+    stages: dict[str, dict[str, Any]] = {
+        stage: {"batch_size": request.batch_size, "patience": None}
+        for stage in (*METHODS[method], *named)
+    }
+    for stage, number in (steps or {}).items():
+        stages[stage] |= {"max_steps": number, "max_epochs": None}
+        if stage in ("finetune", "joint"):
+            stages[stage]["evaluate_every"] = number
     groups = {"method": method}
-    if method == "mt_tartan" and request.reads_text:
+    if method == "mt_tartan":
         groups["weighting"] = "end_task_share"
         stages["joint"]["optimisation"] = {"end_head_lr": "${encoder.lr.finetune}"}
     content = OmegaConf.create({"method": {"stages": stages}})

@@ -13,56 +13,53 @@ from pydantic import ValidationError
 from tartan.compare.plan import METHODS
 from tartan.errors import UserError
 from tartan.files import Plain, sha256_of
-from tartan.settings import Count
+from tartan.settings import Count, Positive
 
 DECIDED = {
     "seed", "method", "experiment", "max_steps", "evaluate_test", "hydra.sweep.dir",
-    "hydra.searchpath",
+    "hydra.run.dir", "hydra.searchpath", "task.test_share", "task.dev_share",
 }  # fmt: skip
 """Options of a run that the comparison sets itself."""
 _TABLES = ("task.train", "task.dev", "task.test")
 """Options that name a file of labelled examples."""
+_DOMAIN = ("auxiliary.dapt.path", "auxiliary.dapt.hub", "task.domain")
+"""Options that name unlabelled text of the domain."""
 
 
 class Request(Plain):
     """The options of a comparison.
 
     Attributes:
-        methods: names of the methods, as in `conf/method/`.
-        seeds: number of runs of each method.
-        steps: number of steps of the most expensive stage.
+        methods: names of the methods, as in `conf/method/`, the simplest first.
+        folds: number of parts of the labelled examples; None for 5, above 1,000 examples for 3.
+        minutes: time for the whole; None for runs of `steps` [minutes].
+        steps: what a run costs, in steps of fine-tuning; with `minutes`, what it costs at most.
         batch_size: examples of each task in a step.
-        evaluations: number of evaluations on dev, of each stage with the end task.
-        pilot_steps: number of steps of each stage in which its cost is counted.
+        pilot_steps: number of steps of each stage in which its cost is measured.
         folder: folder of the runs.
         overrides: overrides of all runs.
         own_options: options of single methods: method, dotted option, and value as YAML.
     """
 
     methods: tuple[str, ...]
-    seeds: Count = 3
-    steps: Count = 200
+    folds: Count | None = None
+    minutes: Positive | None = None
+    steps: Count = 360
     batch_size: Count = 32
-    evaluations: Count = 10
-    pilot_steps: Count = 4
+    pilot_steps: Count = 8
     folder: Path = Path("runs/compare")
     overrides: tuple[str, ...] = ()
     own_options: tuple[tuple[str, str, str], ...] = ()
 
-    @property
-    def reads_text(self) -> bool:
-        """Whether the auxiliary tasks are of text, not of other classes' images."""
-        return auxiliary_of(self.overrides) != "other_classes"
-
     def identity(self) -> dict[str, Any]:
-        """Return what may not change in a folder: all options but `seeds`, and the tables."""
-        options = self.model_dump(mode="json", exclude={"folder", "seeds"})
+        """Return what may not change in a folder: all options, and the tables."""
+        options = self.model_dump(mode="json", exclude={"folder"})
         pairs = (override.lstrip("+").partition("=") for override in self.overrides)
         paths = [Path(value.strip("'\"")) for name, _, value in pairs if name in _TABLES]
         return options | {str(path): sha256_of(path) for path in paths if path.is_file()}
 
 
-_NUMBERS = [name for name, field in Request.model_fields.items() if isinstance(field.default, int)]
+_NUMBERS = ("folds", "minutes", "steps", "batch_size", "pilot_steps")
 
 
 def request_of(arguments: Sequence[str]) -> Request:
@@ -84,18 +81,23 @@ def request_of(arguments: Sequence[str]) -> Request:
         if colon and method in METHODS:
             of_methods.append((method, option, value))
         elif key in _NUMBERS:
-            own[key] = int(value) if value.isdecimal() else value
+            number = float if key == "minutes" else int
+            own[key] = number(value) if value.replace(".", "", 1).isdecimal() else value
         elif key in ("methods", "folder") and value:
             own[key] = value
-        elif name in DECIDED or (name == "task.test_share" and not value.strip("0.")):
+        elif name in DECIDED:
             raise UserError(f"{argument}: the comparison decides that (see --help)")
         elif _is_swept(argument):
             raise UserError(f"{argument}: a comparison has one value of each option")
         else:
             overrides.append(argument)
-    if not any(o.startswith("auxiliary=") for o in overrides):
-        overrides.append("auxiliary=dapt_tapt")
-    own["methods"] = _methods(own.get("methods"), auxiliary_of(overrides))
+    names = {override.lstrip("+").partition("=")[0] for override in overrides}
+    if "task" not in names and "task.train" in names:
+        overrides.insert(0, "task=files")
+    if "auxiliary" not in names:
+        domain = not names.isdisjoint(_DOMAIN)
+        overrides.insert(0, f"auxiliary={'dapt_tapt' if domain else 'tapt'}")
+    own["methods"] = _methods(own.get("methods"), _auxiliary_of(overrides))
     strangers = [method for method, _, _ in of_methods if method not in own["methods"]]
     if strangers:
         raise UserError(f"{strangers[0]} has options but is not compared (methods=)")
@@ -115,21 +117,20 @@ def _is_swept(argument: str) -> bool:
         return False  # the runs say what is wrong with it
 
 
-def auxiliary_of(overrides: Sequence[str]) -> str:
+def _auxiliary_of(overrides: Sequence[str]) -> str:
     """Return the chosen `auxiliary`, of which the last counts; a request always has one."""
     return [o.partition("=")[2] for o in overrides if o.startswith("auxiliary=")][-1]
 
 
 def _methods(named: str | None, auxiliary: str) -> tuple[str, ...]:
-    """Return the methods that were named, or all for which there is an auxiliary task."""
-    if named is not None:
-        methods = tuple(dict.fromkeys(part.strip() for part in named.split(",")))
-        for method in methods:
-            if method not in METHODS:
-                raise UserError(f"methods: there is no {method}; there are {', '.join(METHODS)}")
-        return methods
-    if auxiliary == "other_classes":
-        return ("finetune", "pretrain", "mt_tartan", "meta_tartan")
-    without = {"tapt": "dapt", "dapt": "tapt"}.get(auxiliary)
-    usual = ("finetune", "tapt", "dapt", "mt_tartan", "meta_tartan")
-    return tuple(method for method in usual if method != without)
+    """Return the methods that were named, or those for which there is an auxiliary task."""
+    if named is None:
+        usual = {"none": ("finetune",), "dapt": ("finetune", "dapt", "mt_tartan")}
+        own_text = ("finetune", "tapt", "mt_tartan")
+        both = ("finetune", "tapt", "dapt_tapt", "mt_tartan")
+        return usual.get(auxiliary, own_text if auxiliary == "tapt" else both)
+    methods = tuple(dict.fromkeys(part.strip() for part in named.split(",")))
+    for method in methods:
+        if method not in METHODS:
+            raise UserError(f"methods: there is no {method}; there are {', '.join(METHODS)}")
+    return tuple(sorted(methods, key=list(METHODS).index))

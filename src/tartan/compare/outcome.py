@@ -1,0 +1,147 @@
+"""Writes what came out of a comparison: scores, predictions, and how the classifier was chosen."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from tartan.compare.folds import Row
+from tartan.compare.race import Predictions, joined
+from tartan.data.text_task import TextTask
+from tartan.files import write_durably, write_text_durably
+
+PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a comparison found.
+
+    Attributes:
+        task: the task.
+        rows: its labelled examples.
+        fold_of: the fold of each.
+        methods: the methods, the simplest first.
+        parts: predictions for the held-out examples of each fold.
+        finalists: the methods that were trained on every fold.
+        chosen: the method that was trained on all labels.
+        test: the classifier's predictions for the given test split; None without one.
+    """
+
+    task: TextTask
+    rows: Sequence[Row]
+    fold_of: Sequence[int]
+    methods: Sequence[str]
+    parts: Sequence[Predictions]
+    finalists: Sequence[str]
+    chosen: str
+    test: Predictions | None
+
+    def folds_of(self, method: str) -> list[Predictions]:
+        """Return the folds that a method was trained on: it is in the first ones."""
+        return [part for part in self.parts if method in part.probabilities]
+
+
+def write_outcome(outcome: Outcome, folder: Path) -> str:
+    """Write the page, the predictions and the card's section, and return the page's text."""
+    sentence = worth(outcome)
+    table = _scores(outcome)
+    lines = [
+        f"# {outcome.task.name}: {outcome.chosen}",
+        "",
+        *([sentence, ""] if sentence else []),
+        f"{outcome.task.metric} on texts that were not trained on; `error` is the standard error "
+        f"of the difference from {outcome.methods[0]} over the same texts.",
+        "",
+        *_markdown(table),
+        "",
+        f"{outcome.chosen}, the simplest method within one standard error of the best, was trained "
+        f"on all {len(outcome.rows):,} labelled examples: `{folder / 'best' / 'classifier'}`.",
+    ]
+    if outcome.test is not None:
+        lines += ["", _on_test(outcome.task.metric, outcome.test)]
+    text = "\n".join(lines) + "\n"
+    write_text_durably(folder / PAGE, text)
+    frame = _out_of_fold(outcome)
+    write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
+    card = folder / "best" / "classifier" / "README.md"
+    if card.is_file():
+        before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
+        section = "\n".join(lines[2:]).replace("# ", "")
+        note = "Scores on dev above are of texts that it was trained on; those below are not."
+        write_text_durably(card, f"{before}\n## How it was chosen\n\n{note}\n\n{section}\n")
+    return text
+
+
+def worth(outcome: Outcome) -> str:
+    """Return a sentence on what unlabelled text was worth; empty where nothing says so."""
+    baseline, metric, folds = outcome.methods[0], outcome.task.metric, len(outcome.parts)
+    if baseline != "finetune" or len(outcome.methods) == 1:
+        return ""
+    both = joined(outcome.parts, outcome.finalists)
+    others = [method for method in outcome.finalists if method != baseline]
+    if not others:
+        return (
+            "Unlabelled text was worth nothing here: no method that reads it kept up with "
+            f"fine-tuning ({metric}, {folds} folds)."
+        )
+    best = max(others, key=both.scores.__getitem__)
+    ahead = both.difference(best, baseline)
+    value, low, high = (f"{100 * one:+.1f}" for one in (ahead.value, ahead.low, ahead.high))
+    return (
+        f"Unlabelled text was worth {value} points of {metric} here (95 % interval {low} to "
+        f"{high}): {best} against fine-tuning at equal cost, on {len(both.labels):,} labelled "
+        f"examples in {folds} folds."
+    )
+
+
+def _scores(outcome: Outcome) -> pd.DataFrame:
+    """Return a row for each method: folds, score, and the difference from the first method."""
+    baseline, rows = outcome.methods[0], []
+    for method in outcome.methods:
+        parts = outcome.folds_of(method)
+        predictions = joined(parts, list(dict.fromkeys([baseline, method])))
+        ahead = predictions.difference(method, baseline)
+        rows.append(
+            {
+                "method": method,
+                "folds": len(parts),
+                "texts": len(predictions.labels),
+                outcome.task.metric: f"{100 * predictions.scores[method]:.1f}",
+                "difference": "" if method == baseline else f"{100 * ahead.value:+.1f}",
+                "error": "" if method == baseline else f"{100 * ahead.error:.1f}",
+            }
+        )
+    return pd.DataFrame(rows)
+
+
+def _markdown(frame: pd.DataFrame) -> list[str]:
+    lines = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(str).values.tolist()]
+    return [f"| {' | '.join(line)} |" for line in lines]
+
+
+def _on_test(metric: str, test: Predictions) -> str:
+    (score,), (low, high) = test.scores.values(), test.interval("best")
+    return (
+        f"On the {len(test.labels):,} test texts, looked at once: {100 * score:.1f} {metric} "
+        f"(95 % interval {100 * low:.1f} to {100 * high:.1f})."
+    )
+
+
+def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
+    """Return each labelled example with its fold and what each method predicted for it."""
+    frame = pd.DataFrame(outcome.rows)
+    frame["fold"] = outcome.fold_of
+    names = np.array(outcome.task.labels)
+    for method in outcome.methods:
+        column = pd.Series("", index=frame.index, dtype=object)
+        for fold, part in enumerate(outcome.parts):
+            if method in part.probabilities:
+                predicted = names[part.probabilities[method].argmax(axis=1)]
+                column[frame["fold"] == fold] = predicted
+        frame[f"predicted_{method}"] = column
+    return frame.sort_values("fold", kind="stable")
