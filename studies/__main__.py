@@ -60,7 +60,7 @@ def _write(results: Path) -> None:
     from studies.page import page_of
     from studies.part import all_parts
     from studies.row import read_rows
-    from tartan.figures.style import save_svg
+    from tartan.figures.style import save
     from tartan.files import write_text_durably
 
     parts = all_parts()
@@ -70,7 +70,7 @@ def _write(results: Path) -> None:
     for name, own in rows.items():
         picture = draw_costs(own)
         if picture is not None:
-            save_svg(picture, results / f"{name}.svg")
+            save(picture, results / f"{name}.svg")
     print(path)
 
 

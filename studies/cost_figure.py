@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from statistics import fmean, stdev
+from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from studies.row import Row
-from tartan.figures.style import Style, axes_of, figure, figure_text, legend_below, styles_of
+from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
 from tartan.report.settings import metric_label
 
 
@@ -28,13 +29,13 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
     if all(row.tflop is None for row in rows):
         return None
     panels = list(dict.fromkeys((row.task, row.labelled) for row in rows))
-    styles = styles_of(list(dict.fromkeys(row.setting for row in rows)))
+    settings = dict.fromkeys(row.setting for row in rows)
     picture = figure(2.2 + 4.4 * len(panels), 4.6)
     all_axes = axes_of(picture, 1, len(panels))
     for axes, (task, labelled) in zip(all_axes, panels, strict=True):
         own = [row for row in rows if (row.task, row.labelled) == (task, labelled)]
-        for setting, drawn in styles.items():
-            _draw_setting(axes, [row for row in own if row.setting == setting], drawn)
+        for index, setting in enumerate(settings):
+            _draw_setting(axes, [row for row in own if row.setting == setting], style(index))
         axes.set_xscale("log")
         axes.xaxis.set_major_formatter(LogFormatter(labelOnlyBase=False))
         axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
@@ -45,7 +46,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
     return picture
 
 
-def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: Style) -> None:
+def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: dict[str, Any]) -> None:
     """Draw the budgets of a setting from the cheapest on, whose means a line joins."""
     if not rows:
         return
@@ -54,7 +55,7 @@ def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: Style) -> None:
         row.budget: fmean(r.tflop or 0.0 for r in rows if r.budget == row.budget) for row in rows
     }
     if not any(costs.values()):
-        axes.axhline(_mean(rows), color=drawn.colour, linestyle=":", label=label)
+        axes.axhline(_mean(rows), color=drawn["color"], linestyle=":", label=label)
         return
     budgets = sorted(costs, key=lambda budget: costs[budget])
     of_budgets = [[row for row in rows if row.budget == budget] for budget in budgets]
@@ -62,8 +63,10 @@ def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: Style) -> None:
         [costs[budget] for budget in budgets],
         [_mean(own) for own in of_budgets],
         [100 * stdev(row.test for row in own) if len(own) > 1 else 0.0 for own in of_budgets],
-        color=drawn.colour, marker=drawn.marker, linestyle=drawn.line, capsize=3, label=label,
-    )  # fmt: skip
+        **drawn,
+        capsize=3,
+        label=label,
+    )
 
 
 def _mean(rows: Sequence[Row]) -> float:

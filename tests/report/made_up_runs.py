@@ -13,7 +13,9 @@ import yaml
 
 from tartan.report.runs import Run, read_run
 from tartan.report.settings import Benchmark, Setting, benchmarks_of
-from tartan.runs.result import SCHEMA
+from tartan.runs.folder import stored_options
+from tartan.runs.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
+from tartan.runs.result import SCHEMA, Result
 from tests.in_process import STAGES
 
 KINDS = {"tapt": "task", "dapt": "domain", "news": "domain", "other_classes": "domain"}
@@ -144,11 +146,27 @@ def write_run(
     (folder / ".hydra").mkdir()
     (folder / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump(list(overrides)))
     if result is not None:
-        (folder / "result.json").write_text(json.dumps(result, indent=1), encoding="utf-8")
+        content = identified(result, folder, overrides)
+        (folder / "result.json").write_text(json.dumps(content, indent=1), encoding="utf-8")
         mixed = [stage for stage in result["stages"] if stage["final_task_weights"]]
         if steps and mixed:
             write_steps(folder, list(mixed[-1]["final_task_weights"]), result["seed"])
     return folder
+
+
+def identified(result: Mapping[str, Any], folder: Path, overrides: Sequence[str]) -> dict[str, Any]:
+    """The result with the ids and the label that a run adds, unless it has some."""
+    checked = Result.model_validate_json(json.dumps(result))
+    options = stored_options(folder)
+    drawn = "task.split_seed=${seed}" in overrides
+    return {
+        "setting_id": setting_id(
+            checked, options | dict.fromkeys([SPLIT_SEED] * drawn, FOLLOWS_SEED)
+        ),
+        "data_id": data_id(checked, drawn=drawn),
+        "label": label_of(checked, options)[:300],
+        **result,
+    }
 
 
 def write_drawn(
@@ -208,9 +226,9 @@ def read_all(root: Path) -> list[Run]:
     return [read_run(folder, folder.relative_to(root).as_posix()) for folder in folders]
 
 
-def bench_of(root: Path) -> Benchmark:
+def bench_of(root: Path, paired: bool = False) -> Benchmark:
     """The only bench of the runs below a folder."""
-    (bench,) = benchmarks_of(read_all(root))
+    (bench,) = benchmarks_of(read_all(root), paired)
     return bench
 
 

@@ -1,4 +1,4 @@
-"""`python -m src.report` as a user calls it, on made-up and on real runs."""
+"""`tartan report` as a user calls it, on made-up and on real runs."""
 
 from __future__ import annotations
 
@@ -15,52 +15,47 @@ from tests.conftest import ROOT
 from tests.programs import called_for_text
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
-def report(tmp_path):
-    """Call the program in `tmp_path`."""
+def report(tmp_path, monkeypatch, capsys):
+    """Call the command in `tmp_path`; its exit code and what it printed."""
+    monkeypatch.chdir(tmp_path)
 
     def call(*arguments):
-        return called_for_text("src.report", *map(str, arguments), cwd=tmp_path, timeout=120)
+        code = main([*map(str, arguments)])
+        return code, capsys.readouterr()
 
     return call
 
 
 def files_of(folder):
-    return sorted(p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file())
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file()}
 
 
+@pytest.mark.slow
 def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     scores = [0.5, 0.52, 0.51]
     more = {"auxiliaries": ["tapt"], "task": "acl_arc"}
     write_setting(tmp_path / "runs", "tapt", "tapt", scores, **more)
     write_setting(tmp_path / "runs", "mt", "mt_tartan", [s + 0.1 for s in scores], **more)
-    done = report("runs")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert "MT-TARTAN, TAPT has the highest mean macro-F1" in done.stdout
-    assert done.stdout.splitlines()[-1] == "runs/report/report.html"
+    code, said = report("runs")
+    assert (code, said.err) == (0, "")
+    assert "MT-TARTAN, TAPT has the highest mean macro-F1" in said.out
+    assert said.out.splitlines()[-1] == "runs/report/report.html"
     files = files_of(tmp_path / "runs" / "report")
-    for name in (
-        "report.html",
-        "report.md",
-        *(f"tables/{t}.{p}.{e}" for t in ("acl_arc-tiny", "table_1")
-          for p in ("whole", "unseen") for e in ("md", "tex", "csv")),
-        *(f"figures/acl_arc-tiny.{k}.{e}" for k in ("seeds-whole", "confusion", "cost")
-          for e in ("png", "svg")),
-    ):  # fmt: skip
-        assert name in files
+    figures = ("seeds-whole", "confusion", "cost")
+    tables = [f"{t}.{p}" for t in ("acl_arc-tiny", "table_1") for p in ("whole", "unseen")]
+    assert files >= {"report.html", "report.md"}
+    assert files >= {f"tables/{table}.{e}" for table in tables for e in ("md", "tex", "csv")}
+    assert files >= {f"figures/acl_arc-tiny.{kind}.{e}" for kind in figures for e in ("png", "svg")}
     text = (tmp_path / "runs" / "report" / "report.md").read_text(encoding="utf-8")
     assert "61.00 ± 1.00" in text
     assert "No runs for: Domain text" in text
-
-    again = report("runs", "--out", "elsewhere", "--paired", "--holm")
-    assert again.returncode == 0, again.stderr
-    assert set(files_of(tmp_path / "elsewhere")) == set(files)
-    assert "(Holm)" in (tmp_path / "elsewhere" / "report.md").read_text(encoding="utf-8")
-    assert "paired" in (tmp_path / "elsewhere" / "report.md").read_text(encoding="utf-8")
+    code, _ = report("runs", "--out", "elsewhere", "--paired", "--holm")
+    text = (tmp_path / "elsewhere" / "report.md").read_text(encoding="utf-8")
+    assert (code, files_of(tmp_path / "elsewhere")) == (0, files)
+    assert "(Holm)" in text
+    assert "of paired seeds" in text
 
 
 def test_what_cannot_be_read_is_listed_and_stops_nothing(report, tmp_path):
@@ -68,32 +63,32 @@ def test_what_cannot_be_read_is_listed_and_stops_nothing(report, tmp_path):
     write_run(tmp_path / "left", None, config_of(result_of("tapt", 0, 0.5)))
     folder = write_run(tmp_path / "bad\x1b[31m", result_of("finetune", 0, 0.5))
     (folder / "result.json").write_text("{}")
-    done = report(tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "2 finished, 1 stopped, 1 unreadable" in done.stdout
-    assert "not read: bad [31m: result.json: schema: Field required" in done.stdout
-    assert "\x1b" not in done.stdout
+    code, said = report(tmp_path)
+    assert code == 0
+    assert "2 finished, 1 stopped, 1 unreadable" in said.out
+    assert "not read: bad [31m: result.json: schema: Field required" in said.out
+    assert "\x1b[31m" not in said.out
 
 
 @pytest.mark.parametrize(
-    ("arguments", "said"),
+    ("arguments", "reason"),
     [
         (["nothing"], "error: nothing is not a folder of runs"),
         (["empty"], "error: there are no runs in empty"),
         (["runs", "--out", "file/x"], "error: cannot write the report (file/x"),
     ],
 )
-def test_what_is_wrong_is_one_line(arguments, said, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_what_is_wrong_is_one_line(arguments, reason, report, tmp_path):
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("")
     write_setting(tmp_path / "runs", "ft", "finetune", [0.5])
-    assert main(arguments) == 1
-    errors = capsys.readouterr().err
-    assert errors.startswith(said)
-    assert errors.count("\n") == 1
+    code, said = report(*arguments)
+    assert code == 1
+    assert said.err.startswith(reason)
+    assert said.err.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
     """Nothing of a run is loaded: neither its modules nor what they are made of."""
     write_setting(tmp_path, "m", "meta_tartan", [0.5, 0.6], auxiliaries=["dapt"])
@@ -108,72 +103,48 @@ def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
     assert done.stdout.splitlines()[-1] == "0 []"
 
 
-def demo(steps):
-    """Arguments of the two programs that `make report-demo` calls."""
+@pytest.mark.slow
+def test_the_demonstration_reports_on_real_runs(run_cli, tmp_path):
+    """What `make report-demo` calls, in two steps and with a seed less; and a job that fails."""
     recipe = subprocess.run(
-        ["make", "-n", "report-demo", f"DEMO_STEPS={steps}"],
+        ["make", "-n", "report-demo", "DEMO_STEPS=2"],
         cwd=ROOT, capture_output=True, text=True, check=True,
     ).stdout.replace("\\\n", " ")  # fmt: skip
     commands = [shlex.split(line) for line in recipe.splitlines() if "python -m src." in line]
-    assert [command[1:3] for command in commands] == [["-m", "src.run"], ["-m", "src.report"]]
-    return [command[3:] for command in commands]
-
-
-def test_the_demonstration_reports_on_real_runs(run_cli, report, tmp_path):
-    """All methods on digits, in two steps and with a seed less; and a job that fails."""
-    sweep, reported = demo(steps=2)
-    swept = run_cli(*("seed=0,1" if option == "seed=0,1,2" else option for option in sweep))
+    (*_, run), (*_, reported) = ((module, options) for _, _, module, *options in commands)
+    swept = run_cli(*("seed=0,1" if option == "seed=0,1,2" else option for option in run))
     assert swept.returncode == 0, swept.stderr
     bad = ["+experiment=digits_mt", "micro_batch_size=0", "hydra.sweep.dir=runs/report_demo"]
     assert run_cli("-m", *bad).returncode == 1
-    done = report(*reported)
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
+    done = called_for_text("src.report", *reported, cwd=tmp_path, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
     assert "8 finished, 1 failed" in done.stdout
-    assert "could not be: with 2 and 2 seeds the smallest two-sided p is 0.333" in done.stdout
+    assert "with 2 and 2 seeds the smallest two-sided p is 0.333" in done.stdout
     folder = tmp_path / "runs" / "report_demo"
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "micro_batch_size: Input should be" in page
-    files = files_of(folder / "report")
-    for kind in ("seeds-whole", "confusion", "cost"):
-        assert f"figures/digits-wide_resnet_16_2.{kind}.png" in files
-    assert "figures/task-weights.svg" in files
+    assert "figures/task-weights.svg" in files_of(folder / "report")
     name = "digits-wide_resnet_16_2.whole.md"
     table = (folder / "report" / "tables" / name).read_text(encoding="utf-8")
-    scores = []
-    for path in folder.glob("digits_meta/*/result.json"):
-        result = json.loads(path.read_text())
-        scores.append(result["test"]["whole"]["metrics"]["macro_f1"])
-        counts = np.array(result["test"]["whole"]["confusion"])
-        assert counts.trace() / counts.sum() == pytest.approx(
-            result["test"]["whole"]["metrics"]["micro_f1"]
-        )
-    score = f"{100 * np.mean(scores):.2f} ± {100 * np.std(scores, ddof=1):.2f}"
+    results = [json.loads(path.read_text()) for path in folder.glob("digits_meta/*/result.json")]
+    scores = [100 * result["test"]["whole"]["metrics"]["macro_f1"] for result in results]
+    score = f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
     assert score in table
     assert f" {score} │" in done.stdout
 
 
-@pytest.mark.parametrize(
-    "place",
-    ["report.md", "report.html", "tables", "figures", "tables/toy-tiny.whole.md", "../report"],
-)
+@pytest.mark.parametrize("place", ["report.html", "tables", "tables/toy-tiny.whole.md", "."])
 def test_nothing_is_written_through_links_that_lie_where_reports_go(place, report, tmp_path):
     write_setting(tmp_path / "runs", "tapt", "tapt", [0.5, 0.52])
-    (tmp_path / "runs" / "report" / "tables").mkdir(parents=True)
-    target = tmp_path / "elsewhere"
-    target.mkdir() if "." not in place.rpartition("/")[2] else target.write_text("precious")
     link = tmp_path / "runs" / "report" / place
-    if place == "../report":
-        link = tmp_path / "runs" / "report"
-        (link / "tables").rmdir()
-    if link.is_dir():
-        link.rmdir()
-    link.symlink_to(target)
-    done = report("runs")
-    assert done.returncode == 1
-    assert "is a link" in done.stderr
-    assert done.stderr.count("\n") == 1
-    if target.is_dir():
-        assert list(target.iterdir()) == []
+    link.parent.mkdir(parents=True, exist_ok=True)
+    target = tmp_path / "elsewhere"
+    if link.suffix:
+        target.write_text("precious")
     else:
-        assert target.read_text() == "precious"
+        target.mkdir()
+    link.symlink_to(target)
+    code, said = report("runs")
+    assert code == 1
+    assert "is a link" in said.err
+    assert target.read_text() == "precious" if link.suffix else not any(target.iterdir())

@@ -1,8 +1,10 @@
-"""The HTML page as a file: nothing from elsewhere, text escaped, every link leads somewhere."""
+"""The HTML page: nothing from elsewhere, text escaped, links lead somewhere, tables sort."""
 
 from __future__ import annotations
 
+import os
 import re
+import shutil
 from html.parser import HTMLParser
 
 import pytest
@@ -12,14 +14,16 @@ from tests.report.hostile import write_hostile
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
+BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
 
 class Elements(HTMLParser):
     """Tags with their attributes, and what is outside scripts and styles."""
 
-    def __init__(self):
+    def __init__(self, page):
         super().__init__()
-        self.found, self.text, self._raw = [], [], 0
+        self.found, self.text, self._raw = [], "", 0
+        self.feed(page)
 
     def handle_starttag(self, tag, attributes):
         self.found.append((tag, dict(attributes)))
@@ -29,32 +33,34 @@ class Elements(HTMLParser):
         self._raw -= tag in ("script", "style")
 
     def handle_data(self, data):
-        if not self._raw:
-            self.text.append(data)
+        self.text += "" if self._raw else data
 
 
-def parsed(page):
-    elements = Elements()
-    elements.feed(page)
-    return elements
-
-
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A report of made-up runs, one of them unfinished."""
-    root = tmp_path_factory.mktemp("runs")
-    more = {"task": "acl_arc", "auxiliaries": ["tapt"], "flops": 1e12}
-    write_setting(root, "ft", "finetune", LOW, task="acl_arc")
-    write_setting(root, "tapt", "tapt", LOW, **more)
-    write_setting(root, "mt", "mt_tartan", HIGH, **more)
-    write_setting(root, "meta", "meta_tartan", HIGH, unseen=LOW, **more)
-    write_run(root / "left", None, config_of(result_of("finetune", 9, 0.5)))
+def page_of(root):
     assert main([str(root)]) == 0
     return (root / "report" / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A folder with a report of made-up runs, one of them unfinished."""
+    root = tmp_path_factory.mktemp("runs")
+    more = {"task": "acl_arc", "auxiliaries": ["tapt"], "flops": 1e12}
+    write_setting(root, "ft", "finetune", LOW, task="acl_arc")
+    write_setting(root, "mt", "mt_tartan", HIGH, **more)
+    write_setting(root, "meta", "meta_tartan", HIGH, unseen=LOW, **more)
+    write_run(root / "left", None, config_of(result_of("finetune", 9, 0.5)))
+    page_of(root)
+    return root
+
+
+@pytest.fixture
+def page(runs):
+    return (runs / "report" / "report.html").read_text(encoding="utf-8")
+
+
 def test_nothing_comes_from_elsewhere(page):
-    for tag, attributes in parsed(page).found:
+    for tag, attributes in Elements(page).found:
         for name in ("src", "href", "data", "action", "poster", "srcset"):
             value = attributes.get(name) or ""
             assert value.startswith(("#", "data:")) or not value, (tag, value)
@@ -65,55 +71,60 @@ def test_nothing_comes_from_elsewhere(page):
     assert "@import" not in style
 
 
-def test_every_link_leads_to_one_place(page):
-    found = parsed(page).found
-    ids = [attributes["id"] for _, attributes in found if attributes.get("id")]
+def test_every_link_leads_to_one_place_and_every_run_has_its_command(page):
+    elements = Elements(page)
+    ids = [attributes["id"] for _, attributes in elements.found if attributes.get("id")]
     assert len(set(ids)) == len(ids)
-    links = [a["href"][1:] for tag, a in found if tag == "a"]
+    links = [a["href"][1:] for tag, a in elements.found if tag == "a"]
     assert set(links) <= set(ids)
-    assert len(links) > 40
-
-
-def test_the_summary_comes_first(page):
-    text = "".join(parsed(page).text)
+    assert len(links) > 30
     sections = re.findall(r'<section[^>]* id="([^"]+)"', page)
     assert sections[:3] == ["summary", "progress", "bench-acl_arc-tiny"]
-    assert "MT-TARTAN, TAPT has the highest mean macro-F1" in text
-    assert "On the test texts not in train (90 of 100) the highest mean is" in text
-
-
-def test_every_run_has_its_folder_and_command(page):
-    text = "".join(parsed(page).text)
-    for name in ("ft", "tapt", "mt", "meta"):
+    for name in ("ft", "mt", "meta"):
         for seed in range(4):
-            assert f"{name}/seed={seed}" in text
-            assert f"tartan run +experiment={name} seed={seed}" in text
+            assert f"{name}/seed={seed}" in elements.text
+            assert f"tartan run +experiment={name} seed={seed}" in elements.text
 
 
 def test_text_from_runs_is_text(tmp_path):
-    write_hostile(tmp_path / "runs")
-    assert main([str(tmp_path / "runs")]) == 0
-    page = (tmp_path / "runs" / "report" / "report.html").read_text(encoding="utf-8")
-    elements = parsed(page)
-    expected = {"#", "data:"}
+    write_hostile(tmp_path)
+    page = page_of(tmp_path)
+    elements = Elements(page)
     for tag, attributes in elements.found:
-        assert "onerror" not in attributes
-        assert "onmouseover" not in attributes
+        assert not {"onerror", "onmouseover"} & attributes.keys()
         if tag == "img":
             assert attributes["src"].startswith("data:image/svg+xml;base64,")
         if tag == "a":
-            assert attributes["href"].startswith(tuple(expected))
+            assert attributes["href"].startswith("#")
     scripts = re.findall(r"<script[^>]*>(.*?)</script>", page, flags=re.DOTALL)
     assert not any("<script>window.hacked" in script for script in scripts)
-    text = "".join(elements.text)
-    assert "<script>window.hacked = true</script>" in text
-    assert "{{ 7 * 7 }}" in text
-    assert "49 " not in text.split("Options in which")[1][:4000]
+    assert "<script>window.hacked = true</script>" in elements.text
+    assert "{{ 7 * 7 }}" in elements.text
 
 
-def test_without_finished_runs_there_is_a_page_all_the_same(tmp_path, capsys):
+def test_without_finished_runs_there_is_a_page_all_the_same(tmp_path):
     write_run(tmp_path / "a", None, config_of(result_of("finetune", 0, 0.5)))
-    assert main([str(tmp_path)]) == 0
-    page = (tmp_path / "report" / "report.html").read_text(encoding="utf-8")
-    assert "No run is finished yet" in page
-    assert "1 stopped" in capsys.readouterr().out
+    assert "No run is finished yet" in page_of(tmp_path)
+
+
+def test_in_a_browser_a_table_sorts_both_ways_and_back(runs):
+    sync_api = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+    path = next(filter(None, [os.environ.get("CHROMIUM"), *map(shutil.which, BROWSERS)]), None)
+    if path is None:
+        pytest.skip(f"no browser here ({', '.join(BROWSERS)}; or CHROMIUM=PATH)")
+    complaints = []
+    with sync_api.sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        page = browser.new_page()
+        page.on("console", lambda message: complaints.append(message.text))
+        page.on("pageerror", lambda error: complaints.append(str(error)))
+        page.goto((runs / "report" / "report.html").as_uri())
+        table = page.locator("#table-acl_arc-tiny-whole")
+        orders = []
+        for _ in range(4):
+            cells = table.locator("tbody td:nth-child(4)").all_inner_texts()
+            orders.append([cell.split(" ")[0] for cell in cells])
+            table.locator("thead th").nth(3).locator("button").click()
+        assert orders == [orders[0], sorted(orders[0]), sorted(orders[0])[::-1], orders[0]]
+        browser.close()
+    assert complaints == []

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,18 +11,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 COLOURS = (
-    "#0072B2",
-    "#D55E00",
-    "#009E73",
-    "#CC79A7",
-    "#E69F00",
-    "#56B4E9",
-    "#000000",
-    "#8C8C00",
-)
+    "#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000", "#8C8C00",
+)  # fmt: skip
 """Okabe and Ito's palette, its yellow darkened for a white background."""
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES: tuple[str | tuple[int, tuple[int, ...]], ...] = ("-", "--", "-.", ":", (0, (5, 1)))
+_MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
+_LINES = ("-", "--", "-.", ":", (0, (5, 1)))
 _RC = {
     "font.size": 9,
     "axes.spines.top": False,
@@ -36,28 +27,14 @@ _RC = {
 }
 
 
-@dataclass(frozen=True)
-class Style:
-    """The colour and marker of a line, the same in every figure."""
-
-    colour: str
-    marker: str
-    line: str | tuple[int, tuple[int, ...]]
-
-
-def style(index: int) -> Style:
+def style(index: int) -> dict[str, Any]:
     """Return the style of the `index`-th line: 64 pairs of colour and marker before one repeats."""
     other = index + index // len(COLOURS)
-    return Style(
-        COLOURS[index % len(COLOURS)],
-        MARKERS[other % len(MARKERS)],
-        LINES[other % len(LINES)],
-    )
-
-
-def styles_of(keys: Sequence[str]) -> Mapping[str, Style]:
-    """Return a style for each key, in order."""
-    return {key: style(index) for index, key in enumerate(keys)}
+    return {
+        "color": COLOURS[index % len(COLOURS)],
+        "marker": _MARKERS[other % len(_MARKERS)],
+        "linestyle": _LINES[other % len(_LINES)],
+    }
 
 
 def figure(width: float, height: float, title: str = "") -> Figure:
@@ -72,13 +49,16 @@ def figure(width: float, height: float, title: str = "") -> Figure:
 def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) -> list[Axes]:
     """Return the figure's axes, row by row."""
     with mpl.rc_context(_RC):
-        grid = picture.subplots(rows, columns, squeeze=False, **options)
-    return [axes for row in grid for axes in row]
+        return list(picture.subplots(rows, columns, squeeze=False, **options).flat)
 
 
 def figure_text(text: str, longest: int = 60) -> str:
-    """Return text from runs such that Matplotlib shows no formulas, and shortened."""
-    shown = text if len(text) <= longest else f"{text[: longest - 1]}…"
+    """Return text from runs such that Matplotlib shows no formulas; a long one lacks its middle.
+
+    Labels that begin alike often differ at the end.
+    """
+    half = longest // 2
+    shown = text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
     return shown.replace("$", r"\$")
 
 
@@ -88,24 +68,16 @@ def legend_below(picture: Figure, columns: int = 2) -> None:
     for axes in picture.axes:
         for handle, label in zip(*axes.get_legend_handles_labels(), strict=True):
             entries.setdefault(label, handle)
+    columns = min(columns, max(1, len(entries)))
     picture.legend(
-        list(entries.values()),
-        list(entries),
-        loc="outside lower center",
-        ncols=min(columns, max(1, len(entries))),
-        frameon=False,
+        entries.values(), entries, loc="outside lower center", ncols=columns, frameon=False
     )
 
 
-def save(picture: Figure, folder: Path, name: str) -> None:
-    """Write `NAME.png` (160 dots an inch) and `NAME.svg`."""
-    folder.mkdir(parents=True, exist_ok=True)
+def save(picture: Figure, *paths: Path) -> None:
+    """Write images; the bytes of an SVG follow from the picture, without a date."""
     with mpl.rc_context(_RC):
-        picture.savefig(folder / f"{name}.png", dpi=160)
-    save_svg(picture, folder / f"{name}.svg")
-
-
-def save_svg(picture: Figure, path: Path) -> None:
-    """Write an SVG whose bytes follow from the picture, without a date."""
-    with mpl.rc_context(_RC):
-        picture.savefig(path, metadata={"Date": None})
+        for path in paths:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            metadata = {"Date": None} if path.suffix == ".svg" else None
+            picture.savefig(path, dpi=160, metadata=metadata)

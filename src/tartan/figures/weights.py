@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -11,58 +12,67 @@ from matplotlib.figure import Figure
 from scipy.special import softmax
 
 from tartan.core.task_names import END_TASK, JOINT, SEPARATOR, STAGES
-from tartan.figures.style import COLOURS, Style, axes_of, figure, figure_text, legend_below, style
+from tartan.figures.style import COLOURS, axes_of, figure, figure_text, legend_below, save, style
 
-TWO_WAY = "two_way"
 _TITLES = {
     "data": "data",
     "transform": "input transform",
     "representation": "representation",
     "output": "output",
-    TWO_WAY: "end task and auxiliaries",
+    "two_way": "end task and auxiliaries",
 }
 _RANKED = 12
 """Maximum number of objectives in the ranking."""
 
 
 def mean_over_runs(runs: Sequence[pd.DataFrame], keys: list[str], value: str) -> pd.DataFrame:
-    """Return mean and standard deviation of a column over runs at each step.
+    """Return mean and standard deviation over runs at each step.
 
     Steps that half of the runs or fewer reached are omitted, so that no mean is of the few that
     trained longest.
 
     Args:
-        runs: a table for each run, with columns step, `keys` and `value`.
+        runs: a table for each run, with columns step, `keys`, `value`, and perhaps x.
         keys: columns that are kept apart.
         value: the column of values.
 
     Returns:
-        Columns `keys`, step, mean and deviation, which is 0 where there is one run.
+        Columns `keys`, step, mean, deviation, which is 0 where there is one run, and x: its mean
+        where the runs have it, else the step.
     """
-    grouped = pd.concat(runs).groupby([*keys, "step"], sort=False)[value]
-    frame = grouped.agg(mean="mean", deviation="std", count="count").reset_index()
+    table = pd.concat(runs)
+    table["x"] = table["x"] if "x" in table else table["step"]
+    grouped = table.groupby([*keys, "step"], sort=False)
+    frame = grouped.agg(
+        mean=(value, "mean"), deviation=(value, "std"), x=("x", "mean"), count=(value, "count")
+    ).reset_index()
     frame = frame[2 * frame["count"] > len(runs)].drop(columns="count")
     return frame.sort_values("step", kind="stable").fillna({"deviation": 0.0})
 
 
-def mean_weights(runs: Sequence[pd.DataFrame]) -> pd.DataFrame:
-    """Return `mean_over_runs` of task weights; rows of a step log, of one stage."""
-    return mean_over_runs(runs, ["task"], "weight")
+def draw_mean(axes: Axes, means: pd.DataFrame, drawn: dict[str, Any], label: str) -> None:
+    """Draw a line of the columns x and mean, with a band of one standard deviation."""
+    x, mean, spread = (means[name].to_numpy(float) for name in ("x", "mean", "deviation"))
+    every = max(1, len(x) // 6)
+    axes.plot(x, mean, linewidth=1.8, label=label, markersize=4.5, markevery=every, **drawn)
+    axes.fill_between(x, mean - spread, mean + spread, color=drawn["color"], alpha=0.15, lw=0)
 
 
-def tasks_of(weights: pd.DataFrame) -> list[str]:
-    """Return the tasks of `mean_weights`: the end task first, the others alphabetically."""
-    return sorted(weights["task"].unique(), key=lambda task: (task != END_TASK, task))
+def draw_task_lines(axes: Axes, weights: pd.DataFrame, most: int = len(COLOURS)) -> None:
+    """Draw a line for each task, the end task first, and a dotted one for equal weights.
 
-
-def draw_mean(axes: Axes, means: pd.DataFrame, drawn: Style, label: str) -> None:
-    """Draw a line over the steps, with a band of one standard deviation."""
-    steps, mean, spread = (means[name].to_numpy(float) for name in ("step", "mean", "deviation"))
-    axes.plot(
-        steps, mean, color=drawn.colour, linestyle=drawn.line, linewidth=1.8, label=label,
-        marker=drawn.marker, markersize=4.5, markevery=max(1, len(steps) // 6),
-    )  # fmt: skip
-    axes.fill_between(steps, mean - spread, mean + spread, color=drawn.colour, alpha=0.15, lw=0)
+    Args:
+        weights: `mean_over_runs` by task.
+        most: maximum number of tasks; those with the largest last weights are drawn.
+    """
+    last = weights.groupby("task")["mean"].last()
+    first = last[[END_TASK]] if END_TASK in last else last[:0]
+    others = last.drop(first.index)
+    others = others.nlargest(most - len(first)).sort_index()
+    for index, (task, weight) in enumerate(pd.concat([first, others]).items()):
+        label = f"{figure_text(str(task), 40)}  {weight:.2f}"
+        draw_mean(axes, weights[weights["task"] == task], style(index), label)
+    _mark_equal(axes, 1 / len(last))
 
 
 def draw_task_weights(
@@ -84,16 +94,10 @@ def draw_task_weights(
         target: the PNG.
     """
     table = pd.read_csv(weights_file)
-    weights = mean_weights([table[(table["stage"] == stage) & table["weight"].notna()]])
-    tasks = tasks_of(weights)
-    last = weights.groupby("task")["mean"].last()
-    shown = sorted(tasks[1:], key=lambda task: -last[task])[: len(COLOURS) - 1]
+    table = table[(table["stage"] == stage) & table["weight"].notna()]
     picture = figure(8, 5.4, title)
     upper, lower = axes_of(picture, 2, 1, sharex=True, height_ratios=[2, 1])
-    for index, task in enumerate([tasks[0], *(task for task in tasks if task in shown)]):
-        label = f"{figure_text(task)}  {last[task]:.2f}"
-        draw_mean(upper, weights[weights["task"] == task], style(index), label)
-    _widen(upper, 1 / len(tasks))
+    draw_task_lines(upper, mean_over_runs([table], ["task"], "weight"))
     upper.set_ylabel("task weight α (dotted: equal)")
     if evaluations:
         steps, values = zip(*evaluations, strict=True)
@@ -104,7 +108,7 @@ def draw_task_weights(
     lower.set_ylabel(f"dev {metric.replace('_', '-')}")
     lower.set_xlabel("optimiser step")
     legend_below(picture, columns=3)
-    picture.savefig(target, dpi=150)
+    save(picture, target)
 
 
 def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
@@ -127,7 +131,7 @@ def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
         for i, stage in enumerate(STAGES)
     )
     grouped = table.groupby(["stage", "step"], sort=False)["logit"]
-    table["share"] = grouped.transform(lambda own: softmax(own.to_numpy()))
+    table["share"] = grouped.transform(lambda logits: softmax(logits.to_numpy()))
     return table.drop(columns="logit")
 
 
@@ -139,22 +143,21 @@ def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
         title: title of the whole figure.
     """
     table = mean_over_runs(runs, ["stage", "choice"], "share")
+    table["label"] = [figure_text(str(one).replace("_", " "), 100) for one in table["choice"]]
     picture = figure(11, 6.4, title)
-    grid = axes_of(picture, 2, 3)
-    for axes, (stage, words) in zip(grid, _TITLES.items(), strict=False):
-        of_stage = table[table["stage"] == stage]
-        choices = list(dict.fromkeys(of_stage["choice"]))
-        for index, choice in enumerate(choices):
-            draw_mean(axes, of_stage[of_stage["choice"] == choice], style(index), _shown(choice))
-        _widen(axes, 1 / max(1, len(choices)))
+    *panels, ranking = axes_of(picture, 2, 3)
+    for axes, (stage, words) in zip(panels, _TITLES.items(), strict=True):
+        choices = table[table["stage"] == stage].groupby("label", sort=False)
+        for index, (label, means) in enumerate(choices):
+            draw_mean(axes, means, style(index), str(label))
+        _mark_equal(axes, 1 / max(1, len(choices)))
         axes.set_title(words, loc="left", fontsize=10)
         axes.set_xlabel("optimiser step")
         axes.set_ylabel("share (dotted: equal)")
         axes.legend(frameon=False, fontsize=8)
     objectives = table[table["stage"] == JOINT]
     last = objectives[objectives["step"] == objectives["step"].max()].sort_values("mean")[-_RANKED:]
-    names = [_shown(choice).replace(SEPARATOR, " · ") for choice in last["choice"]]
-    ranking = grid[-1]
+    names = last["label"].str.replace(SEPARATOR, " · ")
     ranking.barh(names, last["mean"], xerr=last["deviation"], color=COLOURS[0], height=0.7)
     ranking.axvline(1 / objectives["choice"].nunique(), color="0.6", linewidth=1, linestyle=":")
     ranking.tick_params(axis="y", labelsize=7)
@@ -167,17 +170,13 @@ def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None
     """Draw the factors of a stage of a run's factor log as a PNG at `target`."""
     table = pd.read_csv(log)
     table = table[table["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")
-    factor_weights_figure([shares_of(table)], title).savefig(target, dpi=150)
+    save(factor_weights_figure([shares_of(table)], title), target)
 
 
-def _widen(axes: Axes, equal: float) -> None:
-    """Make the axis wide enough that noise does not look like a trend; mark equal weights."""
+def _mark_equal(axes: Axes, equal: float) -> None:
+    """Mark equal weights, on an axis wide enough that noise does not look like a trend."""
     lowest, highest = axes.get_ylim()
     centre, half = (lowest + highest) / 2, max((highest - lowest) / 2, 0.06)
     axes.set_ylim(max(0.0, centre - half), centre + half)
     if abs(equal - centre) < half:  # weights that do not sum to 1 may be far from it
         axes.axhline(equal, color="0.6", linewidth=1, linestyle=":", zorder=0)
-
-
-def _shown(choice: object) -> str:
-    return figure_text(str(choice).replace("_", " "), 100)

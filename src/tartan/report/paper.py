@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,17 +19,10 @@ from tartan.report.comparison import (
     compare,
     ranking_of,
 )
-from tartan.report.settings import PART_LABELS, Benchmark, Setting, plural
-from tartan.report.tables import (
-    NOTHING,
-    Cell,
-    ResultTable,
-    Row,
-    p_words,
-    score_cell,
-    score_of,
-)
-from tartan.runs.identity import corpora_of
+from tartan.report.settings import PART_LABELS, Benchmark, Setting
+from tartan.report.tables import NOTHING, Cell, ResultTable, Row, cells_of, score_cell, score_of
+from tartan.report.words import p_words, plural, sentences
+from tartan.runs.identity import corpora_of, variant_of
 from tartan.runs.result import Part
 
 
@@ -50,7 +43,7 @@ class Column(Plain):
         sizes = {a.size for a in result.auxiliaries.values() if a.kind == "domain"}
         return (
             result.method == self.method
-            and not setting.variant
+            and not variant_of(result, setting.options)
             and (self.auxiliaries is None or kinds == sorted(self.auxiliaries))
             and (self.size is None or sizes == {self.size})
             and (self.weighting is None or result.weighting == self.weighting)
@@ -88,93 +81,102 @@ def paper_tables() -> list[PaperTable]:
     return [PaperTable.model_validate(shared | own, strict=False) for own in content["tables"]]
 
 
-@dataclass(frozen=True)
-class _OurRow:
-    """Our numbers of a benchmark: cells and settings by column, and the tested columns' p."""
-
-    bench: Benchmark
-    cells: dict[str, Cell] = field(default_factory=dict)
-    tested: dict[str, Comparison] = field(default_factory=dict)
-    corpora: dict[str, None] = field(default_factory=dict)
-
-
 def paper_table(
     table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: ComparisonOptions
 ) -> ResultTable | None:
     """Return the table for a part of test; None if no run belongs in it."""
-    fitting = [bench for bench in benches if bench.result.task in table.published]
-    ours = [_our_row(table, bench, part, choice) for bench in fitting]
-    ours = [row for row in ours if any(cell.seeds for cell in row.cells.values())]
-    if not ours:
+    chosen = {bench: _chosen(table, bench, part) for bench in benches}
+    chosen = {bench: settings for bench, settings in chosen.items() if settings}
+    if not chosen:
         return None
+    compared = {
+        (bench, name): comparison
+        for bench, settings in chosen.items()
+        for name, comparison in _compared(table, bench, settings, part).items()
+    }
     if choice.holm:
-        places = [(row.tested, name) for row in ours for name in row.tested]
-        adjusted = adjust([tested[name] for tested, name in places])
-        for (tested, name), comparison in zip(places, adjusted, strict=True):
-            tested[name] = comparison
+        compared = dict(zip(compared, adjust([*compared.values()]), strict=True))
     rows: list[Row] = []
-    for row in ours:
-        rows.append(_shown(table, row))
-        rows.append(_published(table, row.bench.result.task, part, row.bench.result.encoder))
-    shown = {row.bench.result.task for row in ours}
+    for bench, settings in chosen.items():
+        of_bench = {name: one for (other, name), one in compared.items() if other is bench}
+        rows.append(_ours(table, bench, settings, of_bench, part))
+        rows.append(_published(table, bench.result.task, part, bench.result.encoder))
+    shown = {bench.result.task for bench in chosen}
     rows += [_published(table, task, part) for task in table.published if task not in shown]
-    columns = [column.label for column in table.columns.values()]
-    columns += [f"p, {table.columns[name].label}" for name in table.tested]
-    metrics = " or ".join(sorted({row.bench.metric_label for row in ours}))
+    notes = sentences(
+        "paper_notes.txt",
+        table=table,
+        paired=any(bench.paired for bench in chosen),
+        part=part,
+        choice=choice,
+        level=LEVEL,
+        marks=" ".join(cell.marks for _, cells in rows for cell in cells.values()),
+    )
+    metrics = " or ".join(sorted({bench.metric_label for bench in chosen}))
     title = f"{table.title} (the paper's {table.paper}): {PART_LABELS[part]}, {metrics}"
-    notes = tuple(_notes(table, ours, part, choice))
-    return ResultTable(table.key, title, part, ("task", "runs"), tuple(columns), tuple(rows), notes)
+    return ResultTable(table.key, title, part, cells_of(rows, ("task", "runs")), notes)
 
 
-def _our_row(table: PaperTable, bench: Benchmark, part: Part, choice: ComparisonOptions) -> _OurRow:
-    row, settings = _OurRow(bench), {}
-    paired = choice.on(bench).paired
+def _chosen(table: PaperTable, bench: Benchmark, part: Part) -> dict[str, Setting]:
+    """Return the setting of each column that has one; none where no one has a score.
+
+    Of several, the one on the task's own domain text is taken, then the one with most seeds, then
+    the best on dev: scores on test decide nothing.
+    """
 
     def rank(setting: Setting) -> tuple[bool, int, float]:
-        # on the domain text that belongs to the task, with more seeds, better on dev: test decides
-        # nothing here
         return not corpora_of(setting.result, setting.options), len(setting.runs), setting.dev_mean
 
+    if bench.result.task not in table.published:
+        return {}
+    fitting = {n: [*filter(c.holds, bench.settings)] for n, c in table.columns.items()}
+    chosen = {name: max(settings, key=rank) for name, settings in fitting.items() if settings}
+    return chosen if any(setting.scores(part) for setting in chosen.values()) else {}
+
+
+def _compared(
+    table: PaperTable, bench: Benchmark, settings: dict[str, Setting], part: Part
+) -> dict[str, Comparison]:
+    """Return the comparisons of the tested columns with the best of those that they are against.
+
+    Which side has to be the better is known beforehand.
+    """
+    against = [settings[name] for name in table.against if name in settings]
+    ranked = ranking_of(against, part, paired=bench.paired)
+    best = [setting for setting in against if ranked and setting.key == ranked[0].key]
+    return {
+        name: compare(settings[name], best[0], part, paired=bench.paired, directed=True)
+        for name in table.tested
+        if best and name in settings
+    }
+
+
+def _ours(
+    table: PaperTable,
+    bench: Benchmark,
+    settings: dict[str, Setting],
+    compared: dict[str, Comparison],
+    part: Part,
+) -> Row:
+    scores = {name: score_of(setting, part) for name, setting in settings.items()}
+    seeds = [score.seeds for score in scores.values() if score.seeds]
+    cells = {}
     for name, column in table.columns.items():
-        fitting = sorted(filter(column.holds, bench.settings), key=rank, reverse=True)
-        row.cells[name] = Cell("no runs")
-        if fitting:
-            settings[name] = fitting[0]
-            corpora = corpora_of(fitting[0].result, fitting[0].options)
-            row.corpora.update(dict.fromkeys(corpora.values()))
-            marks = " ".join(["‡"] * (len(fitting) > 1) + ["§"] * bool(corpora))
-            row.cells[name] = replace(score_of(fitting[0], part), marks=marks)
-    most = max((cell.seeds or 0 for cell in row.cells.values()), default=0)
-    for name, cell in row.cells.items():
-        if cell.seeds and cell.seeds < most:
-            row.cells[name] = replace(cell, marks=f"({cell.seeds})† {cell.marks}".rstrip())
-    against = {settings[n].key: settings[n] for n in table.against if n in settings}
-    ranked, _ = ranking_of(list(against.values()), part, paired=paired)
-    if ranked:
-        best = against[ranked[0].key]
-        for name in table.tested:
-            if name in settings:
-                row.tested[name] = compare(settings[name], best, part, paired=paired, directed=True)
-    return row
-
-
-def _shown(table: PaperTable, row: _OurRow) -> Row:
-    cells = []
-    for name in table.columns:
-        significant = name in row.tested and row.tested[name].significant
-        cells.append(replace(row.cells[name], significant=significant))
-    seeds = sorted({cell.seeds for cell in cells if cell.seeds})
-    counted = plural(seeds[0], "seed") if len(seeds) == 1 else f"{seeds[0]} to {seeds[-1]} seeds"
+        cell = scores.get(name, Cell("no runs"))
+        marks = [f"({cell.seeds})†"] if cell.seeds and cell.seeds < max(seeds) else []
+        marks += ["‡"] if sum(map(column.holds, bench.settings)) > 1 else []
+        if cell.setting and corpora_of(cell.setting.result, cell.setting.options):
+            marks.append("§")
+        significant = name in compared and compared[name].significant
+        cells[column.label] = replace(cell, significant=significant, marks=" ".join(marks))
     for name in table.tested:
-        comparison = row.tested.get(name)
-        if comparison is None:
-            cells.append(NOTHING)
-        elif comparison.p is None:
-            cells.append(Cell(comparison.needs))
-        else:
-            words = p_words(comparison.p, adjusted=comparison.adjusted is not None)
-            cells.append(Cell(words, comparison.ours, comparison.p))
-    return Row(row.bench.label, f"ours, {counted}", tuple(cells))
+        one = compared.get(name)
+        cell = NOTHING if one is None else Cell(one.needs)
+        if one is not None and one.p is not None:
+            cell = Cell(p_words(one.p, one.family), one.ours, one.p)
+        cells[f"p, {table.columns[name].label}"] = cell
+    counted = f"{min(seeds)} to " * (min(seeds) < max(seeds)) + plural(max(seeds), "seed")
+    return (bench.label, f"ours, {counted}", False), cells
 
 
 def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> Row:
@@ -182,44 +184,16 @@ def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> R
 
     It is of the whole test split, also beside our numbers of the unseen part.
     """
-    row = table.published[task]
-    cells = [NOTHING] * len(table.columns)
-    for place, name in enumerate(table.columns):
-        if name in row.scores:
-            mean, deviation = row.scores[name]
-            cells[place] = score_cell(mean / 100, deviation / 100, table.seeds)
-    p_values = [row.p.get(name) for name in table.tested]
-    cells += [NOTHING if p is None else Cell(p_words(p), value=p) for p in p_values]
+    published, cells = table.published[task], {}
+    for name, column in table.columns.items():
+        mean, deviation = published.scores.get(name, (None, 0.0))
+        score = mean is not None and score_cell(mean / 100, deviation / 100, table.seeds)
+        cells[column.label] = score or NOTHING
+    for name in table.tested:
+        p = published.p.get(name)
+        label = f"p, {table.columns[name].label}"
+        cells[label] = NOTHING if p is None else Cell(p_words(p), value=p)
     another = " (another encoder)" if encoder and encoder not in table.encoder_names else ""
     whose = f"paper, {table.encoder}{another}, {table.seeds} seeds"
     whose += "" if part == "whole" else f", {PART_LABELS['whole']}"
-    return Row(task, whose, tuple(cells), from_paper=True)
-
-
-def _notes(
-    table: PaperTable, rows: Sequence[_OurRow], part: Part, choice: ComparisonOptions
-) -> list[str]:
-    notes = ["Mean ± standard deviation over seeds, in percent."]
-    if table.tested:
-        labels = [table.columns[name].label for name in table.against]
-        against = " or ".join(labels) + ", whichever is better and has enough seeds"
-        against = against if len(labels) > 1 else labels[0]
-        paired = [choice.on(row.bench).paired for row in rows]
-        how = " of paired seeds" if any(paired) else ""
-        how += " (where each seed draws its own data)" if any(paired) and not all(paired) else ""
-        adjusted = ", after Holm's correction over the table" if choice.holm else ""
-        notes.append(
-            f"p: one-sided permutation test{how} against {against}{adjusted}; "
-            f"bold: p below {LEVEL}."
-        )
-    of = "" if part == "whole" else f" of the {PART_LABELS['whole']}"
-    notes.append(f"Rows marked 'paper' are its published numbers{of}, with {table.encoder}.")
-    marks = " ".join(cell.marks for row in rows for cell in row.cells.values())
-    corpora = dict.fromkeys(name for row in rows for name in row.corpora)
-    explained = {
-        "†": "fewer seeds than its neighbours.",
-        "‡": "one of several settings that belong there: on the task's own domain text, if any is, "
-        "then with most seeds, then the best on dev.",
-        "§": f"with domain text of one's own: {', '.join(corpora)}.",
-    }
-    return notes + [f"{mark}: {words}" for mark, words in explained.items() if mark in marks]
+    return (task, whose, True), cells

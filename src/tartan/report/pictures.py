@@ -1,4 +1,4 @@
-"""Draws the figures of a report: the paper's 2, 3 and 4, factors, and those of `curves`."""
+"""Draws the figures of a report: the paper's 2, 3 and 4, factors, test scores, errors and cost."""
 
 from __future__ import annotations
 
@@ -6,29 +6,36 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil
-from statistics import stdev
+from statistics import fmean
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from tartan.core.task_names import END_TASK, JOINT, STAGES, parts_of
+from tartan.core.task_names import END_TASK, parts_of
 from tartan.errors import UserError
 from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
 from tartan.figures.weights import (
-    TWO_WAY,
     draw_mean,
+    draw_task_lines,
     factor_weights_figure,
-    mean_weights,
+    mean_over_runs,
     shares_of,
-    tasks_of,
 )
-from tartan.report.curves import draw_confusion, draw_cost, draw_seeds
 from tartan.report.runs import Run, read_log, read_steps
-from tartan.report.settings import PART_LABELS, Benchmark, Setting, shortened
-from tartan.runs.result import PARTS, Part
+from tartan.report.settings import PART_LABELS, Benchmark, Setting
+from tartan.report.words import plural
+from tartan.runs.identity import variant_of
+from tartan.runs.result import Part, Result
 
 _HEADS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}
+_SPENT = {
+    "steps": "optimiser steps of all stages",
+    "flops": "FLOPs of training passes",
+    "seconds": "seconds, with dev",
+}
+_MOST_CLASSES = 40
 
 
 @dataclass(frozen=True)
@@ -58,21 +65,116 @@ def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Pictur
 
 
 def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, Figure | None]]:
-    for part in PARTS:
-        if part == "whole" or bench.has_two_parts:
-            yield f"seeds-{part}", "Every run and the means", draw_seeds(bench, part)
-            caption = "The metric by amount of domain text (the paper's figure 2)"
-            yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
+    for part in bench.parts:
+        yield f"seeds-{part}", "Every run and the means", draw_seeds(bench, part)
+        caption = "The metric by amount of domain text (the paper's figure 2)"
+        yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
     caption = "The end task's weight by kind of meta head (the paper's figure 3)"
     yield "end-task-weight", caption, draw_end_task_weight(bench, remarks)
     caption = "Which factors of composed objectives carry the weight (AANG)"
     yield "factor-weights", caption, draw_factor_weights(bench, remarks)
     yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
-    yield (
-        "cost",
-        "Test against the whole cost of training; below, dev against the cost so far",
-        draw_cost(bench),
-    )
+    caption = "Test against the whole cost of training; below, dev against the cost so far"
+    yield "cost", caption, draw_cost(bench)
+
+
+def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
+    """Draw every run's test metric, a row for each setting, best mean on top; None without any."""
+    scored = [(i, setting) for i, setting in enumerate(bench.settings) if setting.scores(part)]
+    if not scored:
+        return None
+    scored.sort(key=lambda pair: pair[1].mean(part))
+    picture = figure(7.2, 1.2 + 0.42 * len(scored), bench.label)
+    (axes,) = axes_of(picture)
+    labels = []
+    for place, (index, setting) in enumerate(scored):
+        values = [100 * value for value in setting.scores(part).values()]
+        mean, colour = fmean(values), style(index)["color"]
+        # apart where values are close, in a fixed order
+        heights = [place + 0.09 * ((number % 3) - 1) for number in range(len(values))]
+        axes.plot(values, heights, **style(index) | {"linestyle": ""}, markerfacecolor="white")
+        axes.plot([mean, mean], [place - 0.28, place + 0.28], color=colour, linewidth=3)
+        axes.annotate(f"{mean:.1f}", (mean, place + 0.3), ha="center", fontsize=8)
+        labels.append(f"{figure_text(setting.label)} ({plural(len(values), 'seed')})")
+    axes.set_yticks(range(len(scored)), labels)
+    axes.set_ylim(-0.6, len(scored) - 0.2)
+    where = f"{bench.metric_label} on the {PART_LABELS[part]} (%)"
+    axes.set_xlabel(f"{where}; bar: mean, point: a seed")
+    return picture
+
+
+def draw_confusion(bench: Benchmark) -> Figure | None:
+    """Draw the errors on test of the run that did best on dev.
+
+    None if no run has a confusion matrix, or there are too many classes.
+    """
+    from sklearn.metrics import ConfusionMatrixDisplay
+
+    kept = [run.result for run in bench.runs if run.result.test.whole.confusion is not None]
+    if not kept or len(bench.result.labels) > _MOST_CLASSES:
+        return None
+    result = max(kept, key=lambda result: result.dev_score)
+    labels = [figure_text(one, 18) for one in result.labels]
+    side = max(3.6, 0.5 * len(labels) + 1.6)
+    title = f"{result.label}, seed {result.seed}: best on dev of {bench.label}"
+    picture = figure(side + 1, side, title)
+    (axes,) = axes_of(picture)
+    counts = pd.DataFrame(result.test.whole.confusion).to_numpy()
+    shown = ConfusionMatrixDisplay(counts, display_labels=labels)
+    shown.plot(ax=axes, cmap="Blues", values_format="d", xticks_rotation=40, colorbar=False)
+    axes.grid(visible=False)
+    return picture
+
+
+def draw_cost(bench: Benchmark) -> Figure:
+    """Draw each run's test metric against its cost, and below, dev against the cost so far.
+
+    The lower row compares at equal cost: a vertical line meets what each setting had reached.
+    Operations are left out where no run has counted them.
+    """
+    units = [u for u in _SPENT if any(spent_of(run.result, u) is not None for run in bench.runs)]
+    picture = figure(4.2 * len(units), 6.4, bench.label)
+    axes = axes_of(picture, 2, len(units), sharey="row")
+    for unit, upper, lower in zip(units, axes, axes[len(units) :], strict=False):
+        for index, setting in enumerate(bench.settings):
+            results = [run.result for run in setting.runs if spent_of(run.result, unit) is not None]
+            if not results:
+                continue
+            spent = np.array([spent_of(result, unit) for result in results], dtype=float)
+            scores = np.array([result.score("whole") for result in results], dtype=float)
+            upper.plot(spent, 100 * scores, **style(index) | {"linestyle": ""}, alpha=0.8)
+            means = mean_over_runs([evaluations(one, unit) for one in results], [], "score")
+            draw_mean(lower, means, style(index), figure_text(setting.label))
+        upper.set_xlabel(_SPENT[unit])
+        lower.set_xlabel(f"{_SPENT[unit]}, so far")
+        upper.set_xlim(left=0)
+        lower.set_xlim(left=0)
+    axes[0].set_ylabel(f"test {bench.metric_label} (%)")
+    axes[len(units)].set_ylabel(f"dev {bench.metric_label} (%)")
+    legend_below(picture)
+    return picture
+
+
+def spent_of(result: Result, unit: str) -> float | None:
+    """Return the steps, seconds or flops of all stages; None if some were not counted."""
+    amounts = [getattr(stage, unit) for stage in result.stages]
+    return None if None in amounts else float(sum(amounts))
+
+
+def evaluations(result: Result, unit: str) -> pd.DataFrame:
+    """Return the evaluations on dev: their number (step), cost so far (x), and score in percent.
+
+    The cost includes that of earlier stages; within a stage, it is taken to grow evenly with the
+    steps.
+    """
+    rows: list[tuple[float, ...]] = []
+    before = 0.0
+    for stage in result.stages:
+        amount = getattr(stage, unit)
+        for step, score in stage.evaluations:
+            rows.append((len(rows), before + amount * step / max(1, stage.steps), 100 * score))
+        before += amount
+    return pd.DataFrame(rows, columns=["step", "x", "score"], dtype=float)
 
 
 def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting]]:
@@ -83,22 +185,22 @@ def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting
     dev.
     """
     lines: dict[str, dict[float, Setting]] = defaultdict(dict)
-    for setting in sorted(bench.settings, key=lambda s: (len(s.runs), s.dev_mean)):
-        result = setting.result
-        texts = {
-            (parts_of(name) or (name,))[0]: one.examples
-            for name, one in result.auxiliaries.items()
-            if one.kind == "domain"
-        }
-        size = sum(texts.values()) / max(1, result.train.examples)
-        name = result.label
-        for one in result.auxiliaries.values():
+    for setting in sorted(bench.settings, key=_evidence):
+        result, name = setting.result, setting.result.label
+        texts = {}
+        for task, one in result.auxiliaries.items():
             amount = one.size if isinstance(one.size, str) else f"{one.size:g}x"
             name = name.replace(f" {amount}", "")
+            if one.kind == "domain":
+                texts[(parts_of(task) or (task,))[0]] = one.examples
         name += " (shared head)" if head_kind(setting) == "shared" else ""
         if setting.scores(part):
-            lines[name][size] = setting
+            lines[name][sum(texts.values()) / max(1, result.train.examples)] = setting
     return {name: dict(sorted(lines[name].items())) for name in sorted(lines)}
+
+
+def _evidence(setting: Setting) -> tuple[int, float]:
+    return len(setting.runs), setting.dev_mean
 
 
 def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
@@ -114,18 +216,15 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     (axes,) = axes_of(picture)
     axes.set_xscale("log")
     what = "domain text" if bench.result.is_text else "auxiliary images"
-    names = shortened(list(lines), 60)
-    for index, (name, line) in enumerate(zip(names, lines.values(), strict=True)):
-        drawn = style(index)
-        means = {size: 100 * setting.mean(part) for size, setting in line.items()}
-        if 0 in means:
-            label = f"{figure_text(name)} (no {what})"
-            axes.axhline(means.pop(0), color=drawn.colour, linestyle=drawn.line, label=label)
-        if means:
-            values = [list(line[size].scores(part).values()) for size in means]
-            spread = [100 * stdev(own) if len(own) > 1 else 0.0 for own in values]
-            frame = {"step": list(means), "mean": list(means.values()), "deviation": spread}
-            draw_mean(axes, pd.DataFrame(frame), drawn, figure_text(name))
+    for index, (name, line) in enumerate(lines.items()):
+        scores = {size: pd.Series(setting.scores(part)) for size, setting in line.items()}
+        if 0 in scores:
+            label, colour = f"{figure_text(name)} (no {what})", style(index)["color"]
+            axes.axhline(100 * scores.pop(0).mean(), color=colour, label=label)
+        if scores:
+            means = 100 * pd.DataFrame(scores).agg(["mean", "std"]).T.fillna(0.0)
+            means = means.rename_axis("x").reset_index().rename(columns={"std": "deviation"})
+            draw_mean(axes, means, style(index), figure_text(name))
     axes.set_xticks(sorted({size for line in lines.values() for size in line if size}))
     axes.set_xticks([], minor=True)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.3g}x"))
@@ -137,10 +236,8 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
 
 def head_kind(setting: Setting) -> str | None:
     """Return `separate` or `shared`; None for a method without a meta head, or without a config."""
-    for name, value in setting.options.items():
-        if name.endswith(".meta_head.kind") and value in _HEADS:
-            return str(value)
-    return None
+    kinds = (v for name, v in setting.options.items() if name.endswith(".meta_head.kind"))
+    return next((kind for kind in kinds if kind in _HEADS), None)
 
 
 def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
@@ -148,21 +245,17 @@ def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
 
     None unless both kinds were run; settings without a counterpart of the other kind are left out.
     """
-    kinds: dict[str, list[Setting]] = defaultdict(list)
-    for setting in bench.settings:
-        kinds[head_kind(setting) or ""].append(setting)
     picture = figure(7.2, 4.2, bench.label)
     (axes,) = axes_of(picture)
-    drawn = 0
-    for kind, words in _HEADS.items():
-        others = {s.result.label for other in _HEADS if other != kind for s in kinds[other]}
-        for setting in kinds[kind]:
-            weights = weights_of(setting, remarks) if setting.result.label in others else None
-            if weights is not None and END_TASK in set(weights["task"]):
-                label = figure_text(f"{words}: {setting.short}", 100)
-                draw_mean(axes, weights[weights["task"] == END_TASK], style(drawn), label)
-                drawn += 1
-    if not drawn:
+    kinds = {(setting.result.label, head_kind(setting)) for setting in bench.settings}
+    for setting in sorted(bench.settings, key=lambda setting: head_kind(setting) or ""):
+        kind, both = head_kind(setting), {(setting.result.label, one) for one in _HEADS}
+        weights = weights_of(setting, remarks) if kind and both <= kinds else None
+        if kind and weights is not None:
+            label = f"{_HEADS[kind]}: {figure_text(setting.label)}"
+            means = weights[weights["task"] == END_TASK]
+            draw_mean(axes, means, style(len(axes.lines)), label)
+    if not axes.lines:
         return None
     axes.set_ylim(0, 1)
     axes.set_xlim(left=0)
@@ -178,88 +271,78 @@ def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -
     Of several settings, the one with most seeds is drawn, then the best on dev; none with a module
     of one's own, or with the shared head.
     """
-    panels: list[tuple[Benchmark, Setting, pd.DataFrame]] = []
+    panels = []
     for bench in benches:
         fitting = [
             setting
             for setting in bench.settings
             if (setting.result.method, setting.result.weighting) == ("meta_tartan", "meta")
-            and not setting.variant
+            and not variant_of(setting.result, setting.options)
             and head_kind(setting) != "shared"
         ]
-        setting = max(fitting, key=lambda s: (len(s.runs), s.dev_mean), default=None)
-        weights = None if setting is None else weights_of(setting, remarks)
-        if setting is not None and weights is not None:
-            panels.append((bench, setting, weights))
+        for setting in sorted(fitting, key=_evidence)[-1:]:
+            weights = weights_of(setting, remarks)
+            if weights is not None:
+                title = f"{figure_text(bench.label, 44)}\n{figure_text(setting.label, 44)}"
+                panels.append((title, weights))
     if not panels:
         return None
     columns = min(3, len(panels))
     rows = ceil(len(panels) / columns)
     picture = figure(max(5.6, 3.9 * columns), 3.4 * rows)
     grid = axes_of(picture, rows, columns, sharey=True)
-    for axes, (bench, setting, weights) in zip(grid, panels, strict=False):
-        tasks = tasks_of(weights)
-        for index, task in enumerate(tasks):
-            draw_mean(axes, weights[weights["task"] == task], style(index), figure_text(task, 24))
-        axes.axhline(1 / len(tasks), color="0.5", linewidth=1, linestyle=":")
+    for axes, (title, weights) in zip(grid, panels, strict=False):
+        draw_task_lines(axes, weights)
         axes.set_ylim(bottom=0)
         axes.set_xlim(left=0)
         axes.set_xlabel("optimiser step")
-        title = f"{figure_text(bench.label, 44)}\n{figure_text(setting.short, 44)}"
+        axes.set_ylabel("task weight α (dotted: equal)")
         axes.set_title(title, loc="left", fontsize=9)
         axes.legend(frameon=False, fontsize=8)
     for axes in grid[len(panels) :]:
         axes.set_visible(False)
-    for axes in grid[::columns]:
-        axes.set_ylabel("task weight α (dotted: equal)")
     return picture
 
 
 def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
-    """Return `mean_weights` of the last stage that weighted tasks; None if there is none."""
+    """Return mean weights by task and step, of the last stage that weighted tasks; None if none."""
     tables = []
     for run in setting.runs:
         mixed = [stage.name for stage in run.result.stages if stage.final_task_weights]
         try:
-            table = read_steps(run.folder) if mixed else None
+            table = read_steps(run.folder) if mixed else pd.DataFrame()
         except UserError as error:
             remarks.append(f"{run.name}: no task weights drawn ({error})")
             continue
-        if table is not None:
+        if len(table):
             tables.append(table[(table["stage"] == mixed[-1]) & table["weight"].notna()])
-    if all(table.empty for table in tables):
-        return None
-    return mean_weights(tables)
+    whole = any(len(table) for table in tables)
+    return mean_over_runs(tables, ["task"], "weight") if whole else None
 
 
 def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
     """Draw the factors of the setting with most seeds, then best on dev; None without any."""
-    best: tuple[int, float, str, list[pd.DataFrame]] | None = None
-    for setting in bench.settings:
-        shares = []
+    shares: dict[Setting, list[pd.DataFrame]] = {setting: [] for setting in bench.settings}
+    for setting, tables in shares.items():
         for run in setting.runs:
             try:
-                shares += [_shares(run)] if (run.folder / "factors.csv").exists() else []
+                tables += [_shares(run)] if (run.folder / "factors.csv").exists() else []
             except UserError as error:
                 remarks.append(f"{run.name}: no factors drawn ({error})")
-        if shares and (best is None or (len(shares), setting.dev_mean) > best[:2]):
-            best = len(shares), setting.dev_mean, setting.label, shares
-    return None if best is None else factor_weights_figure(best[3], f"{best[2]} on {bench.label}")
+    best = max(shares, key=lambda setting: (len(shares[setting]), setting.dev_mean))
+    title = f"{best.label} on {bench.label}"
+    return factor_weights_figure(shares[best], title) if shares[best] else None
 
 
 def _shares(run: Run) -> pd.DataFrame:
-    """Return `shares_of` the last stage that learned factors.
-
-    Raises:
-        UserError: the file is damaged or of another form.
-    """
+    """Return `shares_of` the last stage that learned factors."""
     kinds = {"stage": str, "step": float, "factor": str, "logit": float}
     table = read_log(run.folder / "factors.csv", kinds)
     table = table[table["stage"] == table["stage"].iloc[-1:].max()]
-    table = table.drop_duplicates(["step", "factor"], keep="last")
-    complete = len(table) == table["factor"].nunique() * table["step"].nunique()
-    known = {*table["factor"].str.partition("/")[0]} == {*STAGES, JOINT, TWO_WAY}
-    shares = shares_of(table) if complete and known and table["logit"].notna().all() else None
-    if shares is None or shares["share"].isna().any():
-        raise UserError("factors.csv: its factors are not those of composed objectives")
+    try:
+        shares = shares_of(table.drop_duplicates(["step", "factor"], keep="last"))
+    except (KeyError, ValueError) as error:
+        raise UserError(f"factors.csv: no factors of composed objectives ({error})") from error
+    if shares.isna().any(axis=None):
+        raise UserError("factors.csv: some factors are missing")
     return shares

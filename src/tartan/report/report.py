@@ -7,12 +7,9 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from markupsafe import Markup
-
 from tartan.errors import UserError
 from tartan.figures.style import save
-from tartan.files import check_written_folder, escape_markdown, one_line
+from tartan.files import check_written_folder
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
@@ -20,7 +17,7 @@ from tartan.report.runs import Folders, find_runs
 from tartan.report.settings import Benchmark, benchmarks_of, differing_options
 from tartan.report.summary import inventory, sentences_of
 from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
-from tartan.runs.command_line import duration
+from tartan.report.words import rendered
 from tartan.runs.result import PARTS
 
 PAGE = "report.html"
@@ -59,9 +56,8 @@ class Report:
     def progress(self) -> str:
         """The state of the runs in words, e.g. `8 finished, 1 running`; empty if all are over."""
         counts = self.folders.counts
-        return (
-            "" if self.folders.is_over else ", ".join(f"{n} {state}" for state, n in counts.items())
-        )
+        over = set(counts) <= {"finished"}
+        return "" if over else ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
 def report_of(root: Path, choice: ComparisonOptions) -> Report:
@@ -73,22 +69,17 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
     folders = find_runs(root)
     if not (folders.jobs or folders.unreadable):
         raise UserError(f"there are no runs in {root}")
-    benches = benchmarks_of(folders.runs)
-    reports = [
-        BenchmarkReport(
-            bench,
-            sentences_of(bench, choice),
-            [overview(bench, p, choice) for p in PARTS if p == "whole" or bench.has_two_parts],
-        )
-        for bench in benches
-    ]
+    benches = benchmarks_of(folders.runs, choice.paired)
+    reports = []
+    for bench in benches:
+        tables = [overview(bench, part, choice) for part in bench.parts]
+        reports.append(BenchmarkReport(bench, sentences_of(bench, choice), tables))
     paper: list[ResultTable] = []
     without_runs: list[str] = []
     for definition in paper_tables():
-        tables = [paper_table(definition, benches, part, choice) for part in PARTS]
-        paper += [table for table in tables if table is not None]
-        if not any(tables):
-            without_runs.append(f"{definition.title} ({definition.paper})")
+        made = [paper_table(definition, benches, part, choice) for part in PARTS]
+        paper += [table for table in made if table is not None]
+        without_runs += [] if any(made) else [f"{definition.title} ({definition.paper})"]
     remarks = [f"not read: {name}: {reason}" for name, reason in folders.unreadable.items()]
     pictures = pictures_of(benches, remarks)
     summary = inventory(folders, benches)
@@ -98,54 +89,39 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
 def write_report(report: Report, folder: Path) -> None:
     """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
 
+    The page loads nothing else; figures are in it as data URIs: as images they can neither run
+    scripts nor load anything.
+
     Raises:
         UserError: the folder cannot be written, or a link in it leads elsewhere.
     """
     check_written_folder(folder)
+
+    def image(picture: Picture) -> str:
+        content = (folder / "figures" / f"{picture.name}.svg").read_bytes()
+        return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
+
     try:
         for picture in report.pictures:
-            save(picture.figure, folder / "figures", picture.name)
+            save(
+                picture.figure,
+                *(folder / "figures" / f"{picture.name}.{e}" for e in ("svg", "png")),
+            )
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for table in [*(t for part in report.benches for t in part.tables), *report.paper]:
-            for ending, text in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
+            for ending, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                 path = folder / "tables" / f"{table.key}.{table.part}.{ending}"
-                path.write_text(text(table), encoding="utf-8")
+                path.write_text(write(table), encoding="utf-8")
         for name in ("report.md", PAGE):
-            (folder / name).write_text(_rendered(name, report, folder / "figures"), "utf-8")
+            text = rendered(
+                name,
+                report=report,
+                written=time.strftime("%Y-%m-%d %H:%M"),
+                image=image,
+                markdown=to_markdown,
+                differing=lambda bench: differing_options([s.options for s in bench.settings]),
+            )
+            (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
         raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
-
-
-def _rendered(template: str, report: Report, figures: Path) -> str:
-    """Return the report by a template.
-
-    The HTML page loads nothing else and shows text from runs as text; figures are in it as data
-    URIs: as images they can neither run scripts nor load anything.
-    """
-
-    def image(picture: Picture) -> str:
-        content = (figures / f"{picture.name}.svg").read_bytes()
-        return "data:image/svg+xml;base64," + base64.b64encode(content).decode("ascii")
-
-    here = Path(__file__).parent
-    environment = Environment(
-        loader=FileSystemLoader(here),
-        autoescape=template == PAGE,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        finalize=lambda value: (
-            one_line(value) if template == PAGE and type(value) is str else value
-        ),
-    )
-    environment.filters |= {"duration": duration, "md": escape_markdown, "table": to_markdown}
-    page: str = environment.get_template(template).render(
-        report=report,
-        written=time.strftime("%Y-%m-%d %H:%M"),
-        style=Markup((here / "style.css").read_text(encoding="utf-8")),
-        script=Markup((here / "script.js").read_text(encoding="utf-8")),
-        image=image,
-        differing=lambda bench: differing_options([one.options for one in bench.settings]),
-    )
-    return page

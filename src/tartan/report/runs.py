@@ -15,7 +15,6 @@ from pydantic import Field
 from tartan.errors import UserError, first_line
 from tartan.files import Plain, read_bytes, read_json, read_yaml
 from tartan.runs.folder import is_running, stored_options
-from tartan.runs.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
 from tartan.runs.name import RESULT, command_of, places_of
 from tartan.runs.result import Result, read_result
 from tartan.runs.sweep import ENDED, PLAN, RECORDS
@@ -58,16 +57,8 @@ class Job:
 
 @dataclass
 class Folders:
-    """Everything below a folder of runs, in the order of the folders' names.
+    """The finished runs below a folder, all jobs (those of sweeps first), and what is damaged."""
 
-    Attributes:
-        root: the folder.
-        runs: the finished runs.
-        jobs: all runs: those of sweeps first, then the others.
-        unreadable: names of what cannot be read, with the reasons.
-    """
-
-    root: Path
     runs: list[Run] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
     unreadable: dict[str, str] = field(default_factory=dict)
@@ -78,11 +69,6 @@ class Folders:
         states = [job.state for job in self.jobs]
         return {state: states.count(state) for state in get_args(State) if state in states}
 
-    @property
-    def is_over(self) -> bool:
-        """Whether every job is finished."""
-        return set(self.counts) <= {"finished"}
-
 
 def find_runs(root: Path) -> Folders:
     """Read every run below `root`; an unreadable run does not stop the others.
@@ -92,8 +78,7 @@ def find_runs(root: Path) -> Folders:
     """
     if not root.is_dir():
         raise UserError(f"{root} is not a folder of runs")
-    folders = Folders(root)
-    jobs: dict[str, Job] = {}
+    folders, jobs = Folders(), {}
     for folder in _run_folders(root):
         name = folder.relative_to(root).as_posix()
         try:
@@ -126,28 +111,14 @@ def read_run(folder: Path, name: str) -> Run:
     """Read the finished run in `folder`.
 
     Raises:
-        UserError: the run cannot be read.
+        UserError: the run cannot be read, or does not say which setting it is of.
     """
     result = read_result(folder)
+    if not (result.setting_id and result.data_id and result.label):
+        raise UserError(f"{RESULT}: no setting_id, data_id or label, as before 0.2; train it again")
     options = stored_options(folder) if (folder / "config.yaml").exists() else {}
-    command = read_command(folder)
-    if not result.setting_id:
-        result = _with_ids(result, options, command or "")
-    return Run(folder, name, result, options, command, (folder / RESULT).stat().st_mtime_ns)
-
-
-def _with_ids(result: Result, options: Mapping[str, Any], command: str) -> Result:
-    """Return a result, of before runs wrote these, with the ids of its setting and its data."""
-    drawn = f"{SPLIT_SEED}=${{seed}}" in command
-    shared = {name: value for name, value in options.items() if name != "encoder.seed"}
-    shared |= {SPLIT_SEED: FOLLOWS_SEED} if drawn else {}
-    return result.model_copy(
-        update={
-            "setting_id": setting_id(result, shared),
-            "data_id": data_id(result, drawn=drawn),
-            "label": label_of(result, options),
-        }
-    )
+    finished = (folder / RESULT).stat().st_mtime_ns
+    return Run(folder, name, result, options, read_command(folder), finished)
 
 
 def read_command(folder: Path) -> str | None:
@@ -163,10 +134,7 @@ def read_command(folder: Path) -> str | None:
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
         raise UserError(".hydra/overrides.yaml is not a list of overrides")
     path = path.with_name("hydra.yaml")
-    stored = read_bytes(path) if path.is_file() else b""
-    if b"hydra.searchpath=" not in stored and b"provider: command-line" not in stored:
-        return command_of(overrides)  # most runs, and reading YAML is slow
-    content = read_yaml(path)
+    content = read_yaml(path) if path.is_file() else None
     hydra = content.get("hydra") if isinstance(content, dict) else None
     return command_of(overrides, places_of(hydra))
 
@@ -213,8 +181,7 @@ def _unfinished(folder: Path, name: str) -> Job:
         last = read_log(folder / "steps.csv", {"stage": str, "step": float})[-1:].dropna()
     except UserError:
         return Job(state, name, "")
-    steps = [f"{row.stage}, step {row.step:.0f}" for row in last.itertuples()]
-    return Job(state, name, "", "".join(steps))
+    return Job(state, name, "", "".join(f"{r.stage}, step {r.step:.0f}" for r in last.itertuples()))
 
 
 class _Plan(Plain):
@@ -222,7 +189,6 @@ class _Plan(Plain):
 
 
 class _Report(Plain):
-    number: Annotated[int, Field(ge=0)]
     state: _Text
     folder: _Text
     command: _Text
@@ -246,7 +212,6 @@ def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[st
         if report.state == "failed" and (job is None or job.state not in ("finished", "running")):
             job = Job("failed", name, "", report.cause)
         elif job is None:
-            begins = report.state == "started" and not ended
-            job = Job("not begun" if begins else "missing", "", "")
+            job = Job("not begun" if report.state == "started" and not ended else "missing", "", "")
         planned[report.command] = replace(job, command=report.command)
     return planned
