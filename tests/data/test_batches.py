@@ -12,13 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader
 
-from tartan.data.batches import (
-    BatchNeeds,
-    EvaluationBatches,
-    StepBatches,
-    TaskExamples,
-    rows_at,
-)
+from tartan.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, rows_at
 from tartan.data.shares import share_of
 from tartan.data.task_data import StepLoader
 from tartan.encoders.tiny import TinyEncoder
@@ -80,9 +74,6 @@ def test_another_seed_or_stage_draws_other_batches_of_every_kind(change, encoder
     assert first[1]["end_task"] != second[1]["end_task"]
     assert first[1]["dapt"] != second[1]["dapt"]
     assert first[2] != second[2]
-
-
-def test_two_tasks_on_the_same_text_draw_different_batches(encoder):
     one, other = batches(encoder)[0], batches(encoder, dapt="other")[0]
     assert flat(one.tasks["dapt"]) != flat(other.tasks["other"])
     assert flat(one.tasks["end_task"]) == flat(other.tasks["end_task"])
@@ -103,7 +94,7 @@ def masked_rows(batch):
     return sorted(row for row in rows if row[1])
 
 
-@pytest.mark.parametrize("micro", [1, 2, 3, 5])
+@pytest.mark.parametrize("micro", [1, 3])
 def test_the_masks_do_not_depend_on_the_micro_batch_size(micro, encoder):
     for step in range(6):
         whole = batches(encoder, micro=64)[step].tasks["dapt"]
@@ -119,7 +110,7 @@ def test_the_next_time_an_example_comes_its_masks_are_others(encoder):
     assert len({str(masked_rows(steps[step].tasks["tapt"])) for step in range(8)}) > 1
 
 
-@pytest.mark.parametrize("size", [1, 4, 23, 100])
+@pytest.mark.parametrize("size", [4, 23, 100])
 def test_an_evaluation_has_every_example_once(size, encoder):
     data = examples()
     collate = Classification(classes=3).collate(encoder, size)
@@ -150,14 +141,13 @@ def test_loader_processes_build_what_one_process_builds(encoder, tmp_path):
     assert through(2) == alone
 
 
-@pytest.mark.parametrize("workers", [0, 2])
-def test_a_loader_keeps_a_process_s_share_of_each_step(workers, encoder):
+def test_a_loader_keeps_a_process_s_share_of_each_step(encoder):
     steps = batches(encoder, micro=2, steps=3)
     share = partial(share_of, rank=1, count=2)
-    loader = StepLoader(steps, lambda: 4, collate_fn=share, num_workers=workers)
-    found = [flat_step(step) for step in loader]
-    assert found == [flat_step(share(steps[step])) for step in (4, 5, 6)]
-    assert found != [flat_step(steps[step]) for step in (4, 5, 6)]
+    loader = StepLoader(steps, lambda: 4, collate_fn=share, num_workers=2)
+    kept = [flat_step(step) for step in loader]
+    assert kept == [flat_step(share(steps[step])) for step in (4, 5, 6)]
+    assert kept != [flat_step(steps[step]) for step in (4, 5, 6)]
 
 
 def marked(count):
@@ -203,33 +193,11 @@ def test_second_batches_are_drawn_independently_of_the_first(encoder):
     assert without[0].second is None
 
 
-def test_pinning_reaches_every_tensor(encoder, monkeypatch):
-    """As a DataLoader asks for it; without a GPU nothing can be pinned, so it is only counted."""
-    pinned = []
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self)
-    classify = Classification(classes=3).collate(encoder, 4)
-    tasks = {"end_task": TaskExamples(examples(), classify, 7)}
-    meta = TaskExamples(examples(9, 2), classify, 4)
-    step = steps_of(tasks, 3, meta, meta_head_examples=5, second=True)[1]
-    again = step.pin_memory()
-    assert flat_step(again) == flat_step(step)
-    batches = [
-        step.tasks["end_task"],
-        step.meta_batch,
-        step.meta_head_batch,
-        step.second["end_task"],
-    ]
-    expected = [
-        value for batch in batches for part in batch.micro_batches for value in part.inputs.values()
-    ]
-    assert {id(value) for value in pinned} == {id(value) for value in expected}
-
-
-@pytest.mark.parametrize("indices", [[0], [5], [4, 0, 3, 3, 1], [5, 4, 3, 2, 1, 0]])
-def test_rows_of_several_corpora_can_be_had_in_any_order(indices):
+def test_rows_of_several_corpora_can_be_had_in_any_order():
     texts = datasets.Dataset.from_dict({"text": ["a", "bc"]}).with_transform(
         lambda columns: {"input_ids": [[len(text)] for text in columns["text"]]}
     )
     parts = [datasets.Dataset.from_dict({"input_ids": [[7], [8], [9], [10]]}), texts]
     whole = [[7], [8], [9], [10], [1], [2]]
+    indices = [5, 4, 0, 3, 3, 1]
     assert rows_at(ConcatDataset(parts), indices) == [{"input_ids": whole[i]} for i in indices]

@@ -41,9 +41,9 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
             labelled_batch({**batch, "labels": torch.tensor(wrong)}, ("no", "yes"))
 
 
-@pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], "a", {"sentence": ["a"], "label": [1]}])
-def test_anything_else_is_refused_with_the_forms_there_are(batch):
-    with pytest.raises(UserError, match=r'\{"text": \[\.\.\.\], "label": \[\.\.\.\]\}'):
+@pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], {"sentence": ["a"], "label": [1]}])
+def test_anything_else_is_refused(batch):
+    with pytest.raises(UserError, match="a batch must be"):
         labelled_batch(batch, ("no", "yes"))
 
 
@@ -57,13 +57,11 @@ def loaded(rows, **options):
     return [unlabelled_batch(batch) for batch in DataLoader(rows, **options)]
 
 
-@pytest.mark.parametrize("size", [1, 2, 3])
-def test_rows_that_pytorch_transposes_are_refused(size):
+def test_rows_that_pytorch_transposes_are_refused():
     pairs = [(f"text {i}", f"label {i}") for i in range(6)]
-    with pytest.raises(UserError, match="holds something else"):
-        loaded(pairs, batch_size=size)
-    with pytest.raises(UserError, match="holds something else"):
-        loaded(pairs, batch_size=size, collate_fn=list)
+    for options in ({"batch_size": 2}, {"batch_size": 2, "collate_fn": list}):
+        with pytest.raises(UserError, match="something else than texts"):
+            loaded(pairs, **options)
 
 
 def test_rows_with_names_are_read_however_a_loader_puts_them_together():

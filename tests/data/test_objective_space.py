@@ -69,17 +69,16 @@ def test_a_space_without_legal_objectives_is_refused():
         ).members("aang")
 
 
-@pytest.mark.parametrize("kind", ["deberta", "deberta-v2", "longformer", "mpnet", "roformer"])
+@pytest.mark.parametrize("kind", ["deberta-v2", "longformer", "mpnet"])
 def test_encoders_that_take_no_such_masks_are_refused_by_name(kind):
     encoder = TextEncoder(f"my-{kind}", random_body(kind), letter_pair_tokenizer())
     members = space("aang_td").members("aang")
     members["task-mask-bidirectional-denoise"].check("a", encoder)
-    with pytest.raises(UserError, match=f"which encoder my-{kind} ") as caught:
+    with pytest.raises(UserError, match=f"which encoder my-{kind} "):
         members["task-mask-left_to_right-denoise"].check("a", encoder)
-    assert len(str(caught.value).splitlines()) == 1
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "xlm-roberta", "electra", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
 def test_bert_and_roberta_like_encoders_are_taken(kind):
     encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
     for name, member in space("aang_td_ed").members("aang").items():

@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,7 +26,7 @@ def permutation(count, seed=0):
 
 
 @pytest.mark.usefixtures("_no_shuffling")
-@pytest.mark.parametrize("count", [1, 2, 3, 5, 16, 17, 99, 100, 101, 4095, 4097, 10_000])
+@pytest.mark.parametrize("count", [1, 2, 3, 17, 100, 4097])
 def test_every_index_comes_once(count):
     assert sorted(permutation(count).part(0, count).tolist()) == list(range(count))
 
@@ -40,21 +39,6 @@ def test_a_part_is_what_the_whole_has_there(count, seed, data):
     stop = data.draw(st.integers(start, count + 5))
     whole = permutation(count, seed).part(0, count)
     assert permutation(count, seed).part(start, stop).tolist() == whole[start:stop].tolist()
-
-
-@pytest.mark.usefixtures("_no_shuffling")
-def test_positions_and_values_are_as_good_as_independent():
-    """Over many seeds, each value is as often in each tenth, and neighbours do not follow."""
-    count, seeds = 200, 2000
-    counts, steps = np.zeros((10, 10)), np.zeros(count)
-    for seed in range(seeds):
-        whole = permutation(count, seed).part(0, count)
-        np.add.at(counts, (np.arange(count) * 10 // count, whole * 10 // count), 1)
-        np.add.at(steps, np.diff(whole) % count, 1)
-    expected = seeds * count / 100
-    chi = float(((counts - expected) ** 2 / expected).sum())
-    assert chi < 81 + 5 * np.sqrt(2 * 81)  # 81 degrees of freedom
-    assert np.abs(steps[1:] - seeds).max() < 6 * np.sqrt(seeds)
 
 
 def test_small_counts_are_shuffled_as_numpy_does():
@@ -97,14 +81,6 @@ def test_a_smaller_choice_is_part_of_a_larger_one(sizes, seed):
     assert all(rows == sorted(set(rows)) and rows[-1] < 200 for rows in chosen)
     for smaller, larger in itertools.pairwise(chosen):
         assert set(smaller) <= set(larger)
-
-
-def test_every_row_is_chosen_as_often_as_any_other():
-    counts = np.zeros(20)
-    for seed in range(400):
-        counts[choose(available=20, size=1, train=5, seed=seed)] += 1
-    assert counts.sum() == 2000
-    assert abs(counts - 100).max() < 5 * np.sqrt(75)  # five standard deviations
 
 
 @pytest.mark.parametrize("size", [0.04, 20.1])

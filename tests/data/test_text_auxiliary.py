@@ -65,12 +65,6 @@ def test_domain_text_is_the_file_of_the_task_without_its_blank_lines(toy, cache_
     assert texts.size is None
 
 
-def test_domain_text_is_chosen_by_size(toy, cache_dir):
-    texts = texts_for(toy, cache_dir, default_size=2)
-    assert texts.size == 2.0
-    assert len(texts.rows) in (95, 96)  # one line of the corpus is blank
-
-
 def test_a_size_that_the_corpus_does_not_have_is_blamed_on_the_option_that_set_it(toy, cache_dir):
     with pytest.raises(UserError, match=r"^auxiliary\.size=5 "):
         texts_for(toy, cache_dir, default_size=5)
@@ -94,20 +88,12 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
     assert longest[1] == 8
 
 
-def test_the_tasks_own_text_is_never_left_out():
-    assert not TextAuxiliary(objective=MaskedLM(), text="task", optional=True).left_out
-    assert TextAuxiliary(objective=MaskedLM(), optional=True).left_out
-
-
 @pytest.mark.parametrize(
     ("options", "idle"),
     [
         ({"path": "a.txt", "hub": "b"}, "path"),
         ({"text": "task", "path": "a.txt"}, "path"),
-        ({"text": "task", "hub": "b"}, "hub"),
         ({"text": "task", "size": 3.0}, "size"),
-        ({"text": "task", "select": "nearest"}, "select"),
-        ({"path": "a.txt", "hub_config": "en"}, "hub_config"),
         ({"split": "test"}, "split"),
         ({"labelled_only": True}, "labelled_only"),
     ],
@@ -130,9 +116,7 @@ def test_a_tasks_own_size_comes_before_that_for_all(own, default, size, option):
     assert size_of("mine", own, default) == (size, option)
 
 
-@pytest.mark.parametrize(
-    "name", ["size", "decontaminate", "end_task", "meta_head", "", "a.b", "loss/a", "training"]
-)
+@pytest.mark.parametrize("name", ["size", "end_task", "meta_head", "", "a.b", "training"])
 def test_a_name_that_something_else_has_is_refused(name):
     with pytest.raises(UserError, match=f"cannot be named {name!r}"):
         check_task_name(name)

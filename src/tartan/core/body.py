@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -95,7 +94,6 @@ class SharedBody:
         put_gradient(self.parameters, gradient)
 
 
-@dataclass(eq=False)
 class BodyGradient:
     """The gradient `g_i` of a task's loss with respect to the body, summed over processes.
 
@@ -104,17 +102,22 @@ class BodyGradient:
     the batch, if it was kept.
     """
 
-    body: SharedBody
-    task: Task
-    arrive: Callable[[], Summed]
-    body_entries: int | None = None
-    read: HeadInputs | None = None
-    taken: bool = False
+    def __init__(
+        self,
+        body: SharedBody,
+        task: Task,
+        arrive: Callable[[], Summed],
+        body_entries: int | None = None,
+        read: HeadInputs | None = None,
+    ) -> None:
+        self.body, self.task, self.read = body, task, read
+        self._arrive, self._body_entries = arrive, body_entries
+        self._taken = False
 
     @cached_property
     def _summed(self) -> Summed:
-        arrive = self.arrive
-        del self.arrive  # it may hold the tensors, too
+        arrive = self._arrive
+        del self._arrive  # it may hold the tensors, too
         return arrive()
 
     @property
@@ -125,14 +128,15 @@ class BodyGradient:
     @property
     def values(self) -> Gradient:
         """The tensors, not to be changed; a ValueError after `take`."""
-        if self.taken:
+        if self._taken:
             raise ValueError(f"the gradient of task {self.task.name} has been mixed already")
-        return self._summed.gradient[: self.body_entries]
+        return self._summed.gradient[: self._body_entries]
 
     @property
     def of_head(self) -> Gradient:
         """The gradient with respect to the head's parameters; empty where none was asked for."""
-        return [] if self.body_entries is None else self._summed.gradient[self.body_entries :]
+        entries = self._body_entries
+        return [] if entries is None else self._summed.gradient[entries:]
 
     @cached_property
     def squared_norm(self) -> Tensor:
@@ -141,8 +145,8 @@ class BodyGradient:
 
     def take(self) -> Gradient:
         """Hand over the tensors, so that a step holds no more gradients than it combines."""
-        values, self.taken = self.values, True
-        self._summed.gradient[: self.body_entries] = [None] * len(values)
+        values, self._taken = self.values, True
+        self._summed.gradient[: self._body_entries] = [None] * len(values)
         return values
 
 

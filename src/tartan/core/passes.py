@@ -148,11 +148,11 @@ class Passes:
             for number, part in batch.numbered:
                 losses = _ExampleLosses(body, task, part)
                 self._seed(Purpose("task", task.name), number)
-                both = torch.func.jvp(
+                _, derivatives = torch.func.jvp(
                     lambda values, of=losses: torch.func.functional_call(of, values, ()),
                     (parameters,), (tangents,),
                 )  # fmt: skip
-                alignments.append(both[1])
+                alignments.append(derivatives)
                 units.append(losses.units)
         gather, sizes = self.body.gather, batch.examples_of_all
         return (

@@ -16,9 +16,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from copy import deepcopy
-from functools import partial
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -32,24 +30,21 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from tartan.corpus import blocks
-from tartan.corpus.blocks import read_json, write_json
+from tartan.corpus.blocks import Blocks, SpaceTokenizer, read_json, write_json
 from tartan.corpus.settings import Options, listed
-from tartan.corpus.sources import Source, find_sources
-from tartan.data.corpus_folder import BEGUN, LAYOUT, MANIFEST, CorpusFolder, read_corpus_folder
+from tartan.corpus.sources import find_sources
+from tartan.data.corpus_folder import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
 from tartan.files import disk_advice, process_lock
 from tartan.methods.launch import end_with
-from tartan.settings import build, differing
+from tartan.settings import build
 
 Step: TypeAlias = tuple[str, int, list[Callable[..., Any]]]
 """A step's name, its number of tasks, and the blocks that each task runs: datatrove's, or functions
 of the documents that the block before it gives, the task's rank and the number of tasks."""
-Files = Mapping[str, list[Source]]
-"""The files of articles (`sources`) and those of their fields of study (`metadata`)."""
 
 
-def build_corpus(options: Options, say: Callable[[str], object]) -> CorpusFolder | None:
+def build_corpus(options: Options, say: Callable[[str], object]) -> Manifest | None:
     """Build a corpus, continue building it, or find that it is finished.
 
     Args:
@@ -57,30 +52,34 @@ def build_corpus(options: Options, say: Callable[[str], object]) -> CorpusFolder
         say: takes a line about the progress.
 
     Returns:
-        The finished corpus; None where jobs were submitted that will build it.
+        The finished corpus' manifest; None where jobs were submitted that will build it.
     """
     logger.disable("datatrove")  # its log would bury the one line of an error
-    entries = {"sources": options.sources, "metadata": options.metadata}
-    files = {kind: find_sources(listed(named), kind) for kind, named in entries.items()}
-    output, building = options.folder, options.folder.resolve() / "building"
-    if any(Path(source.name).parent == output.resolve() for source in files["sources"]):
+    output = Path(str(options.output)).expanduser()
+    blocks = Blocks(
+        output.resolve() / "building",
+        options,
+        find_sources(listed(options.sources), "sources"),
+        find_sources(listed(options.metadata), "metadata"),
+    )
+    if any(Path(source.name).parent == output.resolve() for source in blocks.sources):
         raise UserError(f"output={output} is the folder of the articles")
     evaluated = _evaluated_texts(options)
     busy = f"another process is building {output}"
     with process_lock(output / "build.lock", busy), disk_advice(output):
-        wanted = _described(options, files, evaluated)
+        wanted = _described(blocks, evaluated)
         if (output / MANIFEST).is_file():
-            corpus = read_corpus_folder(output)
-            _check_same(wanted, corpus.manifest.model_dump(), output)
+            manifest = read_manifest(output)
+            _check_same(wanted, manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
-            corpus.check()
+            check_shards(output, manifest)
         else:
             _begin(output, wanted, evaluated, say)
-            if not _run(building, _steps(building, options, files), options.executor, say):
+            if not _run(blocks.building, _steps(blocks), options.executor, say):
                 return None
         (output / BEGUN).unlink(missing_ok=True)  # what an interruption leaves does not count
-        shutil.rmtree(building, ignore_errors=True)
-        return read_corpus_folder(output)
+        shutil.rmtree(blocks.building, ignore_errors=True)
+        return read_manifest(output)
 
 
 class LocalTasks(LocalPipelineExecutor):
@@ -111,29 +110,26 @@ def _run_task(executor: LocalTasks, rank: int, parent: int) -> None:
     deepcopy(executor)._run_for_rank(rank)  # a block may keep state, which is of one file
 
 
-def _steps(building: Path, options: Options, files: Files) -> Iterator[Step]:
+def _steps(blocks: Blocks) -> Iterator[Step]:
     """Yield the steps in order: what becomes of articles, from their files to the manifest."""
-    sources, metadata = files["sources"], files["metadata"]
-    count = len(sources)
-    if metadata:
-        choose = partial(blocks.choose_articles, building, options, metadata)
-        yield "metadata", len(metadata), [choose]
-    read = partial(blocks.read_articles, building, options, sources)
-    write = partial(blocks.write_examples, building, options)
-    yield "sources", count, [read, *_filters(options.filters), write]
-    yield "repeats", 1, [partial(blocks.write_repeats, building, options.deduplicate)]
-    if options.near_duplicates:
-        near = building / "near"
+    count = len(blocks.sources)
+    if blocks.metadata:
+        yield "metadata", len(blocks.metadata), [blocks.choose_articles]
+    filters = _filters(blocks.options.filters)
+    yield "sources", count, [blocks.read_articles, *filters, blocks.write_examples]
+    yield "repeats", 1, [blocks.write_repeats]
+    if blocks.options.near_duplicates:
+        near = blocks.building / "near"
         signatures, pairs = str(near / "signatures"), str(near / "pairs")
         # not xxHash: its 4th version refuses what datatrove passes to it
         config = dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
-        signed = dedup.MinhashDedupSignature(signatures, config, blocks.SpaceTokenizer())
-        yield "signatures", count, [partial(blocks.kept_examples, building), signed]
+        signed = dedup.MinhashDedupSignature(signatures, config, SpaceTokenizer())
+        yield "signatures", count, [blocks.kept_examples, signed]
         paired = dedup.MinhashDedupBuckets(signatures, pairs, config=config)
         yield "buckets", config.num_buckets, [paired]
         yield "clusters", 1, [dedup.MinhashDedupCluster(pairs, str(near), config)]
-    yield "shards", count, [partial(blocks.write_shard, building)]
-    yield "manifest", 1, [partial(blocks.write_manifest, building)]
+    yield "shards", count, [blocks.write_shard]
+    yield "manifest", 1, [blocks.write_manifest]
 
 
 def _flush(data: object, rank: int, world: int) -> None:
@@ -155,28 +151,20 @@ def _run(
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or Ray tells its makers
     previous, jobs = None, []
     for name, tasks, pipeline in steps:
-        marks = str(building / "tasks" / name)
         make = build({**executor, "_partial_": True}, "executor")
-        try:
-            step = make(pipeline=[*pipeline, _flush], tasks=tasks, logging_dir=marks)
-        except TypeError as error:
-            raise UserError(f"executor: {first_line(error)}") from error
-        submits = hasattr(step, "job_id")
+        marks = str(building / "tasks" / name)
+        step = make(pipeline=[*pipeline, _flush], tasks=tasks, logging_dir=marks)
+        submits, done = hasattr(step, "job_id"), "done"
         if submits:
             step.depends = previous
-        try:
-            step.run()
-        except (FileNotFoundError, subprocess.CalledProcessError) as error:
-            if not submits:
-                raise
-            raise UserError(f"executor: no job was submitted: {first_line(error)}") from error
-        previous, done = step, "done"
-        if submits:
-            jobs += [] if step.job_id == -1 else [step.job_id]  # all its tasks were done before
-            done = f"in job {step.job_id}" if step.job_id != -1 else "done before"
+        step.run()
+        previous = step
+        if submits and step.job_id != -1:  # else all its tasks were done before
+            jobs.append(step.job_id)
+            done = f"in job {step.job_id}"
             # at once: a step that cannot be submitted leaves the jobs before it
             write_json(building / "jobs.json", jobs)
-        elif left := step.get_incomplete_ranks():
+        elif not submits and (left := step.get_incomplete_ranks()):
             logs = step.logging_dir.resolve_paths("logs")
             raise UserError(f"{len(left)} tasks of {name} failed; {logs} says why")
         say(f"{name}: {tasks:,} tasks {done}")
@@ -187,7 +175,7 @@ def _filters(configs: Mapping[str, Any]) -> list[Any]:
     """Return the filters of articles, after trying each on a text, so that they fail early."""
     for name, config in configs.items():
         try:
-            # one of its own: a model that it reads cannot be sent to other processes
+            # another one: a model that it reads cannot be sent to other processes
             build(config, name).filter(Document("A text to try the filter on.", "0"))
         except (OSError, ImportError, ValueError) as error:
             raise UserError(f"{name} cannot be used: {first_line(error)}") from error
@@ -211,32 +199,32 @@ def _evaluated_texts(options: Options) -> list[str]:
     return texts
 
 
-def _described(options: Options, files: Files, evaluated: list[str]) -> dict[str, Any]:
+def _described(blocks: Blocks, evaluated: list[str]) -> dict[str, Any]:
     """Return all that decides a corpus, as its manifest has it."""
     digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
-    with ThreadPoolExecutor() as pool:
-        seen = {kind: list(pool.map(Source.description, own)) for kind, own in files.items()}
-    return {"layout": LAYOUT, "settings": options.deciding() | {"evaluated": digest}, **seen}
+    return {
+        "layout": LAYOUT,
+        "settings": blocks.options.deciding() | {"evaluated": digest},
+        "sources": [source.description() for source in blocks.sources],
+        "metadata": [source.description() for source in blocks.metadata],
+    }
 
 
 def _begin(
     output: Path, wanted: dict[str, Any], evaluated: list[str], say: Callable[[str], object]
 ) -> None:
     """Record what is being built, or check that the folder was begun for the same corpus."""
-    path, jobs = output / BEGUN, output / BEGUN.parent / "jobs.json"
-    if path.is_file():
+    begun, jobs = output / BEGUN, output / BEGUN.parent / "jobs.json"
+    if begun.is_file():
         if jobs.is_file():
             _check_not_queued(read_json(jobs))
-        begun = read_json(path)
-        _check_same(wanted, begun, output)
+        _check_same(wanted, read_json(begun), output)
         say(f"{output} was begun before; going on")
-        versions = begun["versions"]
-    else:
-        shutil.rmtree(path.parent, ignore_errors=True)
-        write_json(path.parent / "evaluated.json", evaluated)
-        versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
-        versions = {"python": platform.python_version(), **versions}
-    write_json(path, wanted | {"versions": versions})
+        return
+    shutil.rmtree(begun.parent, ignore_errors=True)
+    write_json(begun.parent / "evaluated.json", evaluated)
+    versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
+    write_json(begun, wanted | {"versions": {"python": platform.python_version(), **versions}})
 
 
 def _check_not_queued(jobs: list[str]) -> None:
@@ -250,18 +238,12 @@ def _check_not_queued(jobs: list[str]) -> None:
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
     """Check that the folder's corpus is the wanted one; the error names the first difference."""
-    # of bad_records: where they were refused there was none, so that nothing differs
-    ours, theirs = (own["settings"] | {"bad_records": None} for own in (wanted, there))
-    changed = [
-        f"{option} is {theirs.get(option)!r} there, {ours.get(option)!r} here"
-        for option in differing(theirs, ours)
-    ]
-    for kind in ("sources", "metadata"):
-        here, before = ({own["name"]: own for own in one[kind]} for one in (wanted, there))
-        changed += [f"{name} of {kind} differs" for name in differing(before, here)]
-        if not changed and [*here] != [*before]:
-            changed.append(f"{kind} are in another order")
-    if wanted["layout"] != there["layout"]:
-        changed.append("it is of another version of this program")
-    if changed:
-        raise UserError(f"{output} holds another corpus: {changed[0]}; name another output")
+    for name in ("layout", "sources", "metadata"):
+        if wanted[name] != there[name]:
+            raise UserError(f"{output} holds another corpus: {name} differ; name another output")
+    for option, value in wanted["settings"].items():
+        if value != (before := there["settings"].get(option)):
+            raise UserError(
+                f"{output} holds another corpus: {option} is {before!r} there, {value!r} here; "
+                "name another output"
+            )

@@ -21,24 +21,21 @@ def main(config: DictConfig) -> None:
     from tartan.corpus.settings import options_of
 
     try:
-        corpus = build_corpus(options_of(config), lambda line: print(printable(line), flush=True))
+        options = options_of(config)
+        manifest = build_corpus(options, lambda line: print(printable(line), flush=True))
     except UserError as error:
         stop(error)
     except KeyboardInterrupt:
         print("stopped by a signal; run the same command to continue", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-    if corpus is None:
+    if manifest is None:
         print("submitted; the same command says what became")
         return
-    counts, shards = corpus.manifest.counts, corpus.manifest.shards
-    for kind, done in (("records", "read"), ("examples", "made")):
-        left = dict(counts[kind])
-        first, kept = left.pop(done), left.pop("kept")
-        others = ", ".join(f"{count:,} {name.replace('_', ' ')}" for name, count in left.items())
-        print(f"{kind:9} {first:,} {done}, {kept:,} kept; left out: {others}")
-    size = sum(shard.bytes for shard in shards) / 1e9
-    print(f"corpus    {counts['words']:,} words in {len(shards)} shards, {size:.3g} GB")
-    print(printable(f"train on it with auxiliary.dapt.path={corpus.path}"))
+    for kind in ("records", "examples"):
+        counts = (f"{n:,} {name.replace('_', ' ')}" for name, n in manifest.counts[kind].items())
+        print(f"{kind}: {', '.join(counts)}")
+    print(f"corpus: {manifest.counts['words']:,} words in {len(manifest.shards)} shards")
+    print(printable(f"train on it with auxiliary.dapt.path={options.output}"))
 
 
 def command() -> None:

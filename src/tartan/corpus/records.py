@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 Record = Mapping[str, Any]
@@ -38,10 +38,12 @@ def record_of(line: bytes) -> Record:
     """Parse a line of JSON."""
     try:
         record = json.loads(line.decode("utf-8"))
+        if b"\\u" in line:  # as halves of surrogate pairs are written
+            json.dumps(record, ensure_ascii=False).encode("utf-8")
     except (ValueError, RecursionError) as error:
         raise BadRecordError(f"not JSON in UTF-8 ({error})") from error
     if not isinstance(record, dict):
-        raise BadRecordError(f"expected an object, found {type(record).__name__}")
+        raise BadRecordError(f"expected an object, not {type(record).__name__}")
     return record
 
 
@@ -57,7 +59,7 @@ def fields_of(record: Record) -> set[str]:
                 name = entry.get("category") if is_object else entry
                 if not isinstance(name, str):
                     raise BadRecordError(f"{key!r} must be a list of fields of study")
-                fields.add(_whole(name, repr(key)))
+                fields.add(name)
     return fields
 
 
@@ -66,24 +68,18 @@ def identity_of(record: Record) -> str:
     for key in _IDENTITIES:
         value = record.get(key)
         if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
-            return _whole(str(value), repr(key))
+            return str(value)
     raise BadRecordError(f"has none of the keys {', '.join(_IDENTITIES)}")
 
 
 def text_of(record: Record) -> str:
-    """Return the article's paragraphs, joined by `BREAK`."""
-    text = BREAK.join(_BLANK_LINES.sub("\n", part) for part in paragraphs_of(record))
-    return _whole(text, "its text")
-
-
-def paragraphs_of(record: Record) -> Iterator[str]:
-    """Yield the article's paragraphs in order, abstract first; none where its text is empty.
+    """Return the article's paragraphs, abstract first, joined by `BREAK`.
 
     A text that is no list has its paragraphs apart by blank lines, or by S2ORC's `:::`.
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
-    abstract, body, parse = map(record.get, ("abstract", "body_text", "pdf_parse"))
+    abstract, parse = record.get("abstract"), record.get("pdf_parse")
     texts: dict[str, Any]
     if isinstance(parse, dict):
         texts = {"abstract": parse.get("abstract") or abstract, "body_text": parse.get("body_text")}
@@ -91,26 +87,25 @@ def paragraphs_of(record: Record) -> Iterator[str]:
         texts = {"content": _annotated(record["content"])}
     else:
         first = record.get("paperAbstract") if abstract is None else abstract
-        texts = {"abstract": first, "body_text": body, "text": record.get("text")}
-    for key, value in texts.items():
-        if isinstance(value, str):
-            yield from _BREAKS.split(value)
-            continue
-        for paragraph in [] if value is None else value if isinstance(value, list) else [value]:
-            is_object = isinstance(value, list) and isinstance(paragraph, dict)
-            text = paragraph.get("text") if is_object else paragraph
-            if not isinstance(text, str):
-                raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
-            yield text
+        rest = {key: record.get(key) for key in ("body_text", "text")}
+        texts = {"abstract": first, **rest}
+    paragraphs = [paragraph for key, value in texts.items() for paragraph in _listed(key, value)]
+    return BREAK.join(_BLANK_LINES.sub("\n", paragraph) for paragraph in paragraphs)
 
 
-def _whole(text: str, what: str) -> str:
-    """Return the text after checking that it can be written as UTF-8."""
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise BadRecordError(f"{what} holds half of a surrogate pair") from error
-    return text
+def _listed(key: str, value: Any) -> list[str]:
+    """Return the paragraphs of a text, or of a list of texts or of objects with a `text`."""
+    if isinstance(value, str):
+        return _BREAKS.split(value)
+    paragraphs = []
+    if value is not None and not isinstance(value, list):
+        raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
+    for entry in value or ():
+        text = entry.get("text") if isinstance(entry, dict) else entry
+        if not isinstance(text, str):
+            raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
+        paragraphs.append(text)
+    return paragraphs
 
 
 def _annotated(content: Any) -> str | list[str] | None:
@@ -123,8 +118,15 @@ def _annotated(content: Any) -> str | list[str] | None:
             return text
         marks = json.loads(spans) if isinstance(spans, str) else spans
         places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
-        if not all(0 <= start <= end <= len(text) for start, end in places):
-            raise ValueError("a paragraph lies outside of the text")
-        return [text[start:end] for start, end in places]
-    except _MISFORMED as error:
+    except (
+        ValueError,
+        TypeError,
+        LookupError,
+        AttributeError,
+        ArithmeticError,
+        RecursionError,
+    ) as error:
         raise BadRecordError(f"'content' has no spans of paragraphs: {error}") from error
+    if not all(0 <= start <= end <= len(text) for start, end in places):
+        raise BadRecordError("'content': a paragraph lies outside of the text")
+    return [text[start:end] for start, end in places]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from omegaconf import DictConfig
@@ -47,11 +46,6 @@ class Options(Checked):
     task: Node | None = None
 
     @property
-    def folder(self) -> Path:
-        """The corpus' folder."""
-        return Path(str(self.output)).expanduser()
-
-    @property
     def filters(self) -> dict[str, Any]:
         """Config of each filter of articles, by name."""
         return {**self.quality, **self.language}
@@ -66,7 +60,7 @@ class Options(Checked):
         examples = asdict(self.examples)
         if self.examples.by != "words":
             del examples["words"]
-        names = ("deduplicate", "near_duplicates", "decontaminate", "bad_records")
+        names = ("deduplicate", "near_duplicates", "decontaminate")
         return {
             **examples,
             "field_of_study": sorted(listed(self.field_of_study)),

@@ -33,13 +33,10 @@ class Source:
     size: int
     version: str
 
-    @property
-    def is_local(self) -> bool:
-        return "://" not in self.name
-
     def description(self) -> dict[str, Any]:
         """Return name, size and checksum, to recognise the file later."""
-        digest = f"sha256:{sha256_of(Path(self.name))}" if self.is_local else self.version
+        is_local = "://" not in self.name
+        digest = f"sha256:{sha256_of(Path(self.name))}" if is_local else self.version
         return {"name": self.name, "size": self.size, "checksum": digest}
 
     def lines(self) -> Iterator[tuple[str, bytes]]:
@@ -58,7 +55,7 @@ class Source:
         except (OSError, EOFError, zlib.error) as error:
             reason = first_line(error)
             raise UserError(f"{self.name} cannot be read after line {number}: {reason}") from error
-        if self.is_local and fsspec.filesystem("file").ukey(self.name) != self.version:
+        if "://" not in self.name and fsspec.filesystem("file").ukey(self.name) != self.version:
             raise UserError(f"{self.name} was written to while it was read")
 
 

@@ -70,11 +70,10 @@ class AuxiliaryExamples:
         source: path or name of the data that the examples came from.
         size: the size asked for, in multiples of the end task's training examples; None for all.
         fingerprint: string that changes when the source or the choice of examples changes.
-        texts: the texts of the rows, in the column `text`, blank ones included; None where the
-            examples are not texts. Training does not need them.
+        texts: the texts of the rows, blank ones included; None where they are not texts.
         held_out: rows that are never trained on; None where none are held out.
-        decontaminated: number of the source's texts that were left out because they overlap with
-            dev or test texts; None where decontamination was not asked for.
+        decontaminated: number of texts that were left out because they overlap with dev or test
+            texts; None where decontamination was not asked for.
         draw_group: tasks with the same value get the same rows in a step, and their objectives the
             same random numbers; None where the task draws independently of others.
     """
@@ -91,24 +90,22 @@ class AuxiliaryExamples:
 
 
 class Auxiliary(Protocol):
-    """One auxiliary task (an entry of `conf/auxiliary/`)."""
+    """One auxiliary task (an entry of `conf/auxiliary/`).
+
+    Attributes:
+        kind: `task` if it trains on the end task's own examples, `domain` if on others; stages
+            choose by it (`stage.auxiliaries`).
+        left_out: whether the run does without this task because it has nothing to train on.
+    """
 
     @property
-    def kind(self) -> str:
-        """`task` if it trains on the end task's own examples, `domain` if on others.
-
-        Stages choose by it (`stage.auxiliaries`).
-        """
-        ...
+    def kind(self) -> str: ...
 
     @property
-    def left_out(self) -> bool:
-        """Whether the run does without this task because it has nothing to train on."""
-        ...
+    def left_out(self) -> bool: ...
 
     def check(self, name: str, encoder: Encoder) -> None:
         """Check, before anything is read, that the options of `auxiliary.NAME` fit the encoder."""
-        ...
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """Find, choose and prepare the examples of auxiliary task `name`."""

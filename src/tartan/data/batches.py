@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from dataclasses import dataclass
 from typing import Any
 
 import datasets
@@ -15,11 +14,9 @@ from torch.utils.data import ConcatDataset, Dataset
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.base import Weighting
 from tartan.data.order import ExampleOrder
-from tartan.data.shares import share_of
 from tartan.errors import UserError
-from tartan.objectives.base import Collate, Row
+from tartan.objectives.base import Collate
 
 
 @dataclass(frozen=True)
@@ -83,10 +80,7 @@ class StepBatches(Dataset[StepBatch]):
         seed: int,
         needs: BatchNeeds,
     ) -> None:
-        self._sources = {
-            name: (data, "task", data.draw_group or name) for name, data in tasks.items()
-        }
-        self._meta = None if meta is None else (meta, "meta", "")
+        self._tasks, self._meta = tasks, meta
         self._steps, self._seed, self._needs = steps, seed, needs
         self._orders: dict[tuple[str, str], ExampleOrder] = {}
 
@@ -94,95 +88,75 @@ class StepBatches(Dataset[StepBatch]):
         return self._steps
 
     def __getitem__(self, step: int) -> StepBatch:
-        needs = self._needs
-        return StepBatch(
-            step=step,
-            tasks={
-                name: self._batch(step, *source)
-                for name, source in self._sources.items()
-                if name == END_TASK or needs.sampled is None
-            },
-            unsized={name: self._rows(step, *self._sources[name]) for name in self.sampled(step)},
-            meta_batch=None if self._meta is None else self._batch(step, *self._meta),
-            meta_head_batch=self._meta_head_batch(step) if needs.meta_head_examples else None,
-            second={
-                name: self._batch(step, data, "second", name)
-                for name, (data, _, _) in self._sources.items()
+        needs, batches = self._needs, {}
+        for name in self._tasks:
+            if name == END_TASK or needs.sampled is None:
+                batches[name] = self._task_batch(step, name)()
+        result = StepBatch(step=step, tasks=batches)
+        result.unsized = {name: self._task_batch(step, name) for name in self.sampled(step)}
+        if self._meta is not None:
+            result.meta_batch = self._batch(step, self._meta, "meta", "")()
+        if needs.meta_head_examples:
+            result.meta_head_batch = self._meta_head_batch(step)
+        if needs.second:
+            result.second = {
+                name: self._batch(step, data, "second", name)()
+                for name, data in self._tasks.items()
             }
-            if needs.second
-            else None,
-        )
+        return result
 
     def sampled(self, step: int) -> list[str]:
         """Return the names of the tasks that `step` samples, uniformly, without replacement."""
         if self._needs.sampled is None:
             return []
-        others = [name for name in self._sources if name != END_TASK]
+        others = [name for name in self._tasks if name != END_TASK]
         generator = generator_for(self._seed, self._needs.stage, "sampled tasks", step)
         chosen = generator.choice(len(others), self._needs.sampled, replace=False)
         return [others[index] for index in sorted(chosen)]
 
     def example_indices(self, task: str, step: int) -> list[int]:
         """Return the indices of the task's examples in its batch of `step`."""
-        return self._indices(step, *self._sources[task])
+        data = self._tasks[task]
+        return self._indices(step, data, "task", data.draw_group or task)
 
-    def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Batch:
-        return self._rows(step, data, kind, name)(data.batch_size)
+    def _task_batch(self, step: int, name: str) -> Callable[..., Batch]:
+        data = self._tasks[name]
+        return self._batch(step, data, "task", data.draw_group or name)
 
-    def _rows(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[[int], Batch]:
-        """Return a function that makes the batch of the first so many of the step's rows."""
-        rows = rows_at(data.examples, self._indices(step, data, kind, name))
-        names = (self._needs.stage, kind, name, "batch", step)
-        return partial(_batch_of, rows, data.collate, self._seed, names)
+    def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[..., Batch]:
+        """Return a function that makes the batch of the step's rows, or of the first so many."""
+        return _RowBatch(
+            rows_at(data.examples, self._indices(step, data, kind, name)),
+            data.collate,
+            (self._seed, self._needs.stage, kind, name, "batch", step),
+        )
 
     def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
         key = (kind, name)
         if key not in self._orders:
-            self._orders[key] = ExampleOrder(
-                len(data.examples), self._seed, self._needs.stage, *key
-            )
+            order = ExampleOrder(len(data.examples), self._seed, self._needs.stage, *key)
+            self._orders[key] = order
         return self._orders[key].indices(step * data.batch_size, data.batch_size)
 
     def _meta_head_batch(self, step: int) -> Batch:
         """Return examples of the end task, drawn from those outside its own batch."""
-        data, stage = self._sources[END_TASK][0], self._needs.stage
+        data, stage = self._tasks[END_TASK], self._needs.stage
         rest = np.setdiff1d(np.arange(len(data.examples)), self.example_indices(END_TASK, step))
         generator = generator_for(self._seed, stage, "meta_head", END_TASK, "batch", step)
         indices = generator.choice(rest, self._needs.meta_head_examples, replace=False).tolist()
         return data.collate(rows_at(data.examples, indices), generator)
 
 
-def _batch_of(
-    rows: Sequence[Row], collate: Collate, seed: int, names: tuple[str | int, ...], count: int
-) -> Batch:
-    return collate(rows[:count], generator_for(seed, *names))
+@dataclass(frozen=True)
+class _RowBatch:
+    """Makes a batch of the first `count` rows; a loader's worker can send it."""
 
+    rows: list[dict[str, Any]]
+    collate: Collate
+    seed: tuple[Any, ...]
 
-def with_sampled_batches(
-    batch: StepBatch,
-    weighting: Weighting,
-    total: int,
-    rank: int = 0,
-    count: int = 1,
-    equally_often: bool = False,
-) -> StepBatch:
-    """Return the step with a batch for each task that it samples.
-
-    Every process makes the whole batches, from the same weights, and keeps its share of them.
-
-    Args:
-        batch: the step, whose sampled tasks are `unsized`.
-        weighting: decides how many of the `total` examples each task gets.
-        total: number of examples that the sampled tasks share.
-        rank: index of this process.
-        count: number of processes.
-        equally_often: see `share_of`.
-    """
-    sizes = weighting.batch_sizes(list(batch.unsized), total)
-    made = {name: make(sizes[name]) for name, make in batch.unsized.items()}
-    if count > 1:
-        made = share_of(StepBatch(batch.step, made), rank, count, equally_often).tasks
-    return replace(batch, tasks=batch.tasks | made, unsized={})
+    def __call__(self, count: int | None = None) -> Batch:
+        return self.collate(self.rows[:count], generator_for(*self.seed))
 
 
 class EvaluationBatches(Dataset[MicroBatch]):
@@ -198,9 +172,8 @@ class EvaluationBatches(Dataset[MicroBatch]):
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
         self._order = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        self._batches = [
-            self._order[start : start + size] for start in range(0, len(self._order), size)
-        ]
+        starts = range(0, len(self._order), size)
+        self._batches = [self._order[start : start + size] for start in starts]
 
     def share(self, rank: int, count: int) -> EvaluationBatches:
         """Return the batches of process `rank` of `count`; all processes get equally many."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,15 +20,7 @@ LAYOUT = 1
 
 
 class Shard(BaseModel):
-    """A file of the corpus: an Arrow stream with the column `text` and no blank texts.
-
-    Attributes:
-        file: its name in the folder.
-        bytes: size of the file.
-        sha256: checksum of the file.
-        examples: number of rows.
-        words: number of words in all rows.
-    """
+    """A file of the corpus: an Arrow stream with the column `text` and no blank texts."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -45,12 +36,11 @@ class Manifest(BaseModel):
 
     Attributes:
         settings: the settings of `conf/build_corpus.yaml` that decide which examples there are.
-        sources: name, size and checksum of each source shard that was read, in order.
+        sources: name, size and checksum of each source file that was read, in order.
         metadata: the same for the files that only give the articles' fields of study.
         counts: numbers of `records` and `examples` that were read, kept, and left out for each
             reason; and of `words` kept.
-        fields_of_study: number of records that name each field, of the records whose field was
-            read.
+        fields_of_study: number of records that name each field, where the field was read.
         shards: the corpus files, in order.
         versions: versions of the software that built the corpus.
     """
@@ -73,40 +63,14 @@ class Manifest(BaseModel):
         return hashlib.sha256(joined.encode()).hexdigest()
 
 
-@dataclass(frozen=True)
-class CorpusFolder:
-    """The folder of a finished corpus."""
-
-    path: Path
-    manifest: Manifest
-
-    def files(self) -> list[Path]:
-        """Return the files that hold the examples, in order, after comparing their sizes."""
-        for shard in self.manifest.shards:
-            path = self.path / shard.file
-            if not is_inside(path, self.path):
-                raise UserError(f"corpus {self.path}: {shard.file} is a link to a file elsewhere")
-            if not path.is_file() or path.stat().st_size != shard.bytes:
-                raise UserError(f"corpus {self.path}: {shard.file} is missing or cut")
-        return [self.path / shard.file for shard in self.manifest.shards if shard.examples]
-
-    def check(self) -> None:
-        """Compare every file with its checksum, which reads all of them."""
-        self.files()
-        for shard in self.manifest.shards:
-            if sha256_of(self.path / shard.file) != shard.sha256:
-                raise UserError(f"corpus {self.path}: {shard.file} is not what was written")
-
-
 def is_corpus_folder(path: Path) -> bool:
     """Return whether `src.build_corpus` wrote the folder, finished or not."""
-    if (path / BEGUN).is_file():
-        return True
-    return (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
+    finished = (path / MANIFEST).is_file() and any(path.glob("*.arrow"))
+    return finished or (path / BEGUN).is_file()
 
 
-def read_corpus_folder(path: Path) -> CorpusFolder:
-    """Read the manifest of a corpus folder."""
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest of a corpus folder, and compare the sizes of its files."""
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"corpus {path} is not finished; run the command that builds it again")
@@ -117,4 +81,16 @@ def read_corpus_folder(path: Path) -> CorpusFolder:
         raise UserError(f"{file} is damaged: {first_line(error)}") from error
     if manifest.layout != LAYOUT:
         raise UserError(f"{file} is of layout {manifest.layout}, this program reads {LAYOUT}")
-    return CorpusFolder(path, manifest)
+    for shard in manifest.shards:
+        if not is_inside(path / shard.file, path):
+            raise UserError(f"corpus {path}: {shard.file} is a link to a file elsewhere")
+        if not (path / shard.file).is_file() or (path / shard.file).stat().st_size != shard.bytes:
+            raise UserError(f"corpus {path}: {shard.file} is missing or cut")
+    return manifest
+
+
+def check_shards(path: Path, manifest: Manifest) -> None:
+    """Compare every file with its checksum, which reads all of them."""
+    for shard in manifest.shards:
+        if sha256_of(path / shard.file) != shard.sha256:
+            raise UserError(f"corpus {path}: {shard.file} is not what was written")

@@ -14,8 +14,8 @@ from tartan.data.tokenise import Text
 from tartan.errors import UserError
 
 _FORMS = (
-    '{"text": [...], "label": [...]} (and "text_pair"), or what a tokenizer makes of texts with '
-    '"labels" beside it'
+    'a batch must be {"text": [...], "label": [...]} (and "text_pair"), or what a tokenizer makes '
+    'of texts with "labels" beside it'
 )
 
 
@@ -42,7 +42,7 @@ def labelled_batch(
             indices = places.to(indices.device)[indices]
         return inputs, indices, batch.inputs.get("unseen")
     if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
-        raise UserError(f"a batch of an evaluation must be {_FORMS}")
+        raise UserError(_FORMS)
     if "label" not in batch and isinstance(batch["labels"], Tensor):
         return inputs, _checked_indices(batch["labels"], labels), None
     return inputs, _indices_of(batch["label" if "label" in batch else "labels"], labels), None
@@ -57,31 +57,28 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
     """
     if isinstance(batch, MicroBatch):
         return batch.inputs
-    if isinstance(batch, str):
-        return [batch]
     if isinstance(batch, pd.DataFrame):  # whose items are the names of its columns
         batch = batch.to_dict("list")
-    if isinstance(batch, Mapping):
-        if "text" in batch:
-            texts, pairs = _texts(batch["text"]), batch.get("text_pair")
-            return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
-        if "input_ids" in batch or "images" in batch:
-            mask = batch.get("attention_mask")
-            if mask is not None and not bool(mask[:, 0].all()):  # the first token is read
-                raise UserError('a batch is padded on the left; use padding_side="right"')
-            return batch
-    elif isinstance(batch, list | tuple) and batch:
-        if all(isinstance(row, Mapping) and "text" in row for row in batch):
-            columns = [name for name in ("text", "text_pair") if name in batch[0]]
-            return unlabelled_batch({name: [row[name] for row in batch] for name in columns})
+    if isinstance(batch, list | tuple) and batch and isinstance(batch[0], Mapping):
+        names = [name for name in ("text", "text_pair") if name in batch[0]]
+        batch = {name: [row[name] for row in batch] for name in names}
+    if not isinstance(batch, Mapping):
         return _texts(batch)
-    raise UserError(f"a batch must be a list of texts, {_FORMS}; got {type(batch).__name__}")
+    if "text" in batch:
+        texts, pairs = _texts(batch["text"]), batch.get("text_pair")
+        return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
+    if not {"input_ids", "images"} & set(batch):
+        raise UserError(_FORMS)
+    mask = batch.get("attention_mask")
+    if mask is not None and not bool(mask[:, 0].all()):  # the first token is read
+        raise UserError('a batch is padded on the left; use padding_side="right"')
+    return batch
 
 
 def _texts(column: Any) -> list[str]:
     texts = [column] if isinstance(column, str) else list(column)
     if not all(isinstance(text, str) for text in texts):
-        raise UserError(f"a batch of texts holds something else; a batch must be {_FORMS}")
+        raise UserError(f"a batch holds something else than texts; {_FORMS}")
     return texts
 
 
@@ -93,8 +90,7 @@ def _indices_of(names: Any, labels: Sequence[str]) -> Tensor:
     values = names.tolist() if isinstance(names, Tensor) else names
     values = [values] if isinstance(values, str | int) else values
     words = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
-    unknown = sorted(set(words) - set(labels))
-    if unknown:
+    if unknown := sorted(set(words) - set(labels)):
         raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
     return torch.tensor([labels.index(word) for word in words])
 

@@ -13,8 +13,7 @@ import pandas as pd
 from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from tartan.data.corpus import Corpus, text_column
-from tartan.data.corpus_files import texts_of
+from tartan.data.corpus import Corpus, text_column, texts_of
 from tartan.data.file_task import FileTask
 from tartan.data.table.arrow import content_digest, table_of_dataset
 from tartan.data.table.base import JoinedTables, MemoryTable, Table, check_names
@@ -118,10 +117,14 @@ def _whole(examples: Any) -> Any:
 
 
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """Return auxiliary task `name`: of masked language modelling, unless one is passed whole.
+    """Return an auxiliary task: of masked language modelling, unless one is passed whole.
 
-    `texts` may be the text, an objective and the text, or the task itself, to which `column` does
-    not apply, and `size` only where it has none.
+    Args:
+        texts: the text; an objective and the text; or the task itself, to which `column` does not
+            apply, and `size` only where it has none.
+        name: the task's name, for messages.
+        column: the column that holds the text, where there are several.
+        size: multiples of the labelled training examples, or `all`.
     """
     if isinstance(texts, TextAuxiliary):
         named = texts.path or texts.hub or texts.text == OWN_TEXT or isinstance(texts, GivenTexts)

@@ -35,33 +35,27 @@ class HeldOutText(Checked):
     most: Count = 2000
     seed: Natural = 0
 
-    @property
-    def metric(self) -> str:
-        """The metric: perplexity of the masked tokens; lower is better."""
-        return PERPLEXITY
+    metric = PERPLEXITY
+    """The metric: perplexity of the masked tokens; lower is better."""
 
     def divide(self, corpus: Corpus) -> tuple[Corpus, Corpus]:
         """Return the texts of a corpus to train on, and those to evaluate on."""
         count = len(corpus.texts)
-        drawn = (self.place(text) for block in corpus.texts.iter(_READ) for text in block["text"])
+        drawn = (self._place(text) for block in corpus.texts.iter(_READ) for text in block["text"])
         places = np.fromiter(drawn, dtype=np.float64, count=count)
-        rest, held = places >= self.share, places < min(self.share, self.most / count)
-        if not rest.any() or not held.any():
-            raise UserError(
-                f"task.share={self.share:g} of the {count} texts of {corpus.source} leaves none to "
-                f"{'hold out' if rest.any() else 'train on'}"
-            )
-        kept, apart = (
-            replace(
-                corpus,
-                texts=corpus.texts.select(np.flatnonzero(members)),
-                fingerprint=f"{corpus.fingerprint}:{name} {self.share:g} {self.most} {self.seed}",
-            )
-            for name, members in (("rest", rest), ("held out", held))
-        )
-        return kept, apart
+        sides = []
+        for name, members in (
+            ("rest", places >= self.share),
+            ("held out", places < min(self.share, self.most / count)),
+        ):
+            if not members.any():
+                raise UserError(f"task.share={self.share:g}: {corpus.source} has no text {name}")
+            how = f"{name} {self.share:g} {self.most} {self.seed}"
+            texts = corpus.texts.select(np.flatnonzero(members))
+            sides.append(replace(corpus, texts=texts, fingerprint=f"{corpus.fingerprint}:{how}"))
+        return sides[0], sides[1]
 
-    def place(self, text: str | None) -> float:
+    def _place(self, text: str | None) -> float:
         """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.
 
         A text is held out where this is below `share`. It depends on the text alone, so repeats of

@@ -6,6 +6,8 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+import datasets
+
 from tartan.core.task_names import SEPARATOR
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from tartan.data.text_auxiliary import AuxiliaryText, text_task_of
@@ -22,14 +24,7 @@ from tartan.objectives.corruption import Vocabulary
 
 @dataclass(frozen=True)
 class ObjectiveSpace:
-    """All legal combinations of a text, a transform, a representation and an output.
-
-    Attributes:
-        data: the texts by name.
-        transforms: the input transforms by name.
-        representations: the representations by name.
-        outputs: the outputs by name.
-    """
+    """All legal combinations of a text, a transform, a representation and an output, by name."""
 
     data: Mapping[str, AuxiliaryText]
     transforms: Mapping[str, Transform]
@@ -56,9 +51,8 @@ class ObjectiveSpace:
                 shared_head=f"{name}.{output}",
             )
             if is_legal(self.data[data], objective.representation, objective.output):
-                members[SEPARATOR.join(parts)] = ComposedAuxiliary(
-                    sources[data], objective, SEPARATOR.join((data, transform))
-                )
+                group = SEPARATOR.join((data, transform))
+                members[SEPARATOR.join(parts)] = ComposedAuxiliary(sources[data], objective, group)
         if not members:
             raise UserError(f"auxiliary {name}: no combination of its parts is legal")
         return members
@@ -73,54 +67,42 @@ def is_legal(text: AuxiliaryText, representation: Representation, output: Output
 
 @dataclass
 class _Source:
-    """A text that many objectives share: checked once and read once."""
+    """A text that many objectives share: read once, as are its outputs' statistics of it."""
 
     name: str
     text: AuxiliaryText
     _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
     _outputs: dict[Output, Output] = field(default_factory=dict)
-    _is_checked: bool = False
+    _takes_pair_masks: bool | None = None
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
-        text_encoder = self.text.check_text(self.name, encoder)
-        objective.collate(text_encoder, 1)
-        if objective.representation.restricts_attention and not self._is_checked:
-            body, tokens = text_encoder.body, text_encoder.ordinary_tokens
-            if not respects_pair_masks(body, tokens, text_encoder.first_position):
-                raise UserError(
-                    f"auxiliary representation {type(objective.representation).__name__} needs "
-                    f"attention masks of pairs of positions, which encoder {text_encoder.name} "
-                    f"({body.config.model_type}) does not take; use a BERT- or RoBERTa-like one"
-                )
-            self._is_checked = True
+        reader = self.text.check_text(self.name, encoder)
+        objective.collate(reader, 1)
+        if not objective.representation.restricts_attention:
+            return
+        if self._takes_pair_masks is None:
+            position, tokens = reader.first_position, reader.ordinary_tokens
+            self._takes_pair_masks = respects_pair_masks(reader.body, tokens, position)
+        if not self._takes_pair_masks:
+            raise UserError(
+                f"auxiliary representation {type(objective.representation).__name__} needs "
+                f"attention masks of pairs of positions, which encoder {reader.name} does not "
+                "take; use a BERT- or RoBERTa-like one"
+            )
 
     def read(
-        self,
-        context: AuxiliaryContext,
-        text_encoder: TextEncoder,
-        objective: Composed,
-        draw_group: str,
+        self, context: AuxiliaryContext, objective: Composed, labelled: bool
     ) -> AuxiliaryExamples:
-        """Return the examples of an objective, with the group that its batches are drawn in.
+        if labelled not in self._examples:
+            examples = self.text.read(self.name, context, objective, labelled=labelled)
+            self._examples[labelled] = examples
+        return self._examples[labelled]
 
-        An objective that needs labels gets only the labelled texts. Where these are fewer than all
-        of the task's texts, its batches cannot be those of the other objectives and get another
-        group.
-        """
-        for labelled in (False, objective.output.needs_labels):
-            if labelled not in self._examples:
-                self._examples[labelled] = self.text.read(
-                    self.name, context, objective, labelled=labelled
-                )
-        examples = self._examples[objective.output.needs_labels]
-        if len(examples.rows) != len(self._examples[False].rows):
-            draw_group = f"{draw_group}{SEPARATOR}labelled"
-        output = objective.output
+    def fitted(self, output: Output, rows: datasets.Dataset, encoder: TextEncoder) -> Output:
         if output not in self._outputs:
-            vocabulary = Vocabulary.of(text_encoder, f"auxiliary {self.name}")
-            self._outputs[output] = output.fit(examples.rows, vocabulary)
-        fitted = replace(objective, output=self._outputs[output])
-        return replace(examples, objective=fitted, draw_group=draw_group)
+            vocabulary = Vocabulary.of(encoder, f"auxiliary {self.name}")
+            self._outputs[output] = output.fit(rows, vocabulary)
+        return self._outputs[output]
 
 
 @dataclass(frozen=True)
@@ -137,21 +119,28 @@ class ComposedAuxiliary:
     objective: Composed
     draw_group: str
 
+    left_out = False
+
     @property
     def kind(self) -> str:
         return self.source.text.text
-
-    @property
-    def left_out(self) -> bool:
-        return False
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
         self.source.check(encoder, self.objective)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """See `AuxiliaryText.read`."""
-        classes = len(text_task_of(name, context).labels)
-        text_encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
-        objective = replace(self.objective, classes=classes)
-        return self.source.read(context, text_encoder, objective, self.draw_group)
+        """See `AuxiliaryText.read`.
+
+        An objective that needs labels gets only the labelled texts. Where these are fewer than all
+        of the task's texts, its batches cannot be those of the others and get another group.
+        """
+        encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
+        objective = replace(self.objective, classes=len(text_task_of(name, context).labels))
+        output, group = objective.output, self.draw_group
+        every = self.source.read(context, objective, False)
+        examples = self.source.read(context, objective, output.needs_labels)
+        if len(examples.rows) != len(every.rows):
+            group = f"{group}{SEPARATOR}labelled"
+        fitted = replace(objective, output=self.source.fitted(output, examples.rows, encoder))
+        return replace(examples, objective=fitted, draw_group=group)

@@ -10,12 +10,8 @@ from tartan.core.seeding import generator_for
 from tartan.errors import UserError
 
 SHUFFLED_WHOLE = 1 << 22
-"""Up to this count (4,194,304) a permutation is stored whole, which takes 32 MiB.
-
-Another value changes the order of examples in runs on larger sources.
-"""
+"""Up to this count a permutation is stored whole; another value changes the order of others."""
 _ROUNDS = 8
-_MIXING = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 class RandomOrder:
@@ -90,15 +86,8 @@ def choose_rows(
 ) -> np.ndarray:
     """Return indices of `size` x `train_examples` of `available` rows, ascending, int `(rows,)`.
 
-    Of two sizes with the same seed, the smaller one's rows are among the larger one's.
-
-    Args:
-        available: number of rows.
-        size: number of rows to choose, in multiples of `train_examples`.
-        train_examples: number of the end task's training examples.
-        seed: seed of the choice.
-        option: the config option that sets the size, for the message.
-        source: path or name of the data, for the message.
+    Of two sizes with the same seed, the smaller one's rows are among the larger one's. `option` and
+    `source` are for the message.
     """
     count = round(size * train_examples)
     if not 1 <= count <= available:
@@ -112,7 +101,7 @@ def choose_rows(
 def _mixed(values: np.ndarray, key: np.uint64) -> np.ndarray:
     """Return 64 pseudo-random bits for each value (the finaliser of SplitMix64)."""
     mixed: np.ndarray = (values + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15) + key
-    for shift, factor in zip((30, 27), _MIXING, strict=True):
-        mixed = (mixed ^ (mixed >> np.uint64(shift))) * factor
-    mixed = mixed ^ (mixed >> np.uint64(31))
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    mixed ^= mixed >> np.uint64(31)
     return mixed

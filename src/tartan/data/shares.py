@@ -1,11 +1,12 @@
-"""Divides the micro-batches of a step among processes."""
+"""Divides the micro-batches of a step among processes, and a batch among sampled tasks."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from tartan.core.task import Batch, MicroBatch, StepBatch
+from tartan.core.weighting.base import Weighting
 
 
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
@@ -18,40 +19,59 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
     """
     loads = [0] * count
 
-    def own(batch: Batch) -> Batch:
-        if equally_often:
-            parts = len(batch.micro_batches)
-            return filled(batch, range(rank, parts, count), passes=-(-parts // count))
-        return batch.only(_shares(batch.micro_batches, loads)[rank])
-
-    def all_own(batches: Mapping[str, Batch]) -> dict[str, Batch]:
-        return {name: own(batch) for name, batch in batches.items()}
+    def share(batch: Batch) -> Batch:
+        if not equally_often:
+            return batch.only(_shares(batch.micro_batches, loads)[rank])
+        parts = batch.micro_batches
+        chosen = batch.only(range(rank, len(parts), count))
+        lacks = -(-len(parts) // count) - len(chosen.micro_batches)
+        if lacks:
+            chosen.fillers = [min(parts, key=lambda part: part.examples)] * lacks
+        return chosen
 
     return replace(
         whole,
-        tasks=all_own(whole.tasks),
-        meta_batch=None if whole.meta_batch is None else own(whole.meta_batch),
-        meta_head_batch=None if whole.meta_head_batch is None else own(whole.meta_head_batch),
-        second=None if whole.second is None else all_own(whole.second),
+        tasks={name: share(batch) for name, batch in whole.tasks.items()},
+        meta_batch=None if whole.meta_batch is None else share(whole.meta_batch),
+        meta_head_batch=None if whole.meta_head_batch is None else share(whole.meta_head_batch),
+        second=None
+        if whole.second is None
+        else {name: share(batch) for name, batch in whole.second.items()},
     )
 
 
-def filled(batch: Batch, numbers: Sequence[int], passes: int) -> Batch:
-    """Return the micro-batches at `numbers`, the smallest repeated to make `passes`."""
-    own = batch.only(numbers)
-    fillers: list[MicroBatch] = []
-    if batch.micro_batches:  # a batch without any unit has none
-        smallest = min(batch.micro_batches, key=lambda part: part.examples)
-        fillers = [smallest] * max(0, passes - len(own.micro_batches))
-    return replace(own, fillers=fillers)
+def with_sampled_batches(
+    batch: StepBatch,
+    weighting: Weighting,
+    total: int,
+    rank: int = 0,
+    count: int = 1,
+    equally_often: bool = False,
+) -> StepBatch:
+    """Return the step with a batch for each task that it samples.
+
+    Every process makes the whole batches, from the same weights, and keeps its share of them.
+
+    Args:
+        batch: the step, whose sampled tasks are `unsized`.
+        weighting: decides how many of the `total` examples each task gets.
+        total: number of examples that the sampled tasks share.
+        rank: index of this process.
+        count: number of processes.
+        equally_often: see `share_of`.
+    """
+    sizes = weighting.batch_sizes(list(batch.unsized), total)
+    sampled = {name: make(sizes[name]) for name, make in batch.unsized.items()}
+    if count > 1:
+        sampled = share_of(StepBatch(batch.step, sampled), rank, count, equally_often).tasks
+    return replace(batch, tasks=batch.tasks | sampled, unsized={})
 
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
     """Return the numbers of each process's micro-batches, and add their costs to `loads`."""
-    costs = [part.positions for part in parts]
     shares: list[list[int]] = [[] for _ in loads]
-    for number in sorted(range(len(parts)), key=lambda number: -costs[number]):
+    for number in sorted(range(len(parts)), key=lambda number: -parts[number].positions):
         rank = loads.index(min(loads))
         shares[rank].append(number)
-        loads[rank] += costs[number]
+        loads[rank] += parts[number].positions
     return [sorted(numbers) for numbers in shares]

@@ -72,8 +72,8 @@ class AuxiliaryText(Checked):
         idle += _OF_HUB if self.hub is None else ["path"]
         for field in fields(self):
             if field.name in idle and getattr(self, field.name) != field.default:
-                given = f"text={self.text}, hub={self.hub}"
-                raise UserError(f"{field.name} does not apply to an auxiliary task of {given}")
+                kind = f"text={self.text}, hub={self.hub}"
+                raise UserError(f"{field.name} does not apply to an auxiliary task of {kind}")
 
     def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
         """Return `encoder` after checking that it reads text of the length asked for."""
@@ -100,35 +100,29 @@ class AuxiliaryText(Checked):
         """
         if context.held_out is not None:
             return self._read_without_end_task(context.held_out, name, context, objective)
-        task, size, removed = text_task_of(name, context), None, None
+        task, size, option = text_task_of(name, context), None, ""
         if self.text == "task":
             corpus = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
-            if context.decontaminate:
-                corpus, removed = decontaminated(corpus, task, context.cache_dir)
         else:
             size, option = size_of(name, self.size, context.default_size)
             corpus = self._domain_corpus(task, size, context.cache_dir)
-            nearest = self.select == "nearest"
-            if context.decontaminate or nearest:
-                corpus, removed = decontaminated(corpus, task, context.cache_dir)
-            examples = context.train_examples
-            if self.at_most and size and len(corpus.texts) < round(size * examples):
-                size = None
-            if nearest and size is not None:
-                corpus = choose_nearest(corpus, task, size, context.seed, option, context.cache_dir)
-            else:
-                corpus = choose_part(corpus, size, examples, context.seed, option)
-            if removed is None:
-                warn_of_held_out_in(name, corpus, task)
+        removed, nearest = None, self.select == "nearest"
+        if context.decontaminate or nearest:
+            corpus, removed = decontaminated(corpus, task, context.cache_dir)
+        examples = context.train_examples
+        if self.at_most and size and len(corpus.texts) < round(size * examples):
+            size = None
+        if nearest and size is not None:
+            corpus = choose_nearest(corpus, task, size, context.seed, option, context.cache_dir)
+        else:
+            corpus = choose_part(corpus, size, examples, context.seed, option)
+        if removed is None and self.text == "domain":
+            warn_of_held_out_in(name, corpus, task)
+        rows = self._rows(name, corpus, task.max_length, context)
         return AuxiliaryExamples(
-            objective,
-            self._rows(name, corpus, task.max_length, context),
-            corpus.source,
-            size,
-            corpus.fingerprint,
-            corpus.texts,
+            objective, rows, corpus.source, size, corpus.fingerprint, corpus.texts,
             decontaminated=removed,
-        )
+        )  # fmt: skip
 
     def _read_without_end_task(
         self,
@@ -146,14 +140,10 @@ class AuxiliaryText(Checked):
                 "it (size=all, select=random), and do not decontaminate it"
             )
         kept, apart = held_out.divide(self._domain_corpus(None, size, context.cache_dir))
+        rows = self._rows(name, kept, held_out.max_length, context)
+        held = self._rows(name, apart, held_out.max_length, context, ahead=True)
         return AuxiliaryExamples(
-            objective,
-            self._rows(name, kept, held_out.max_length, context),
-            kept.source,
-            size,
-            kept.fingerprint,
-            kept.texts,
-            self._rows(name, apart, held_out.max_length, context, ahead=True),
+            objective, rows, kept.source, size, kept.fingerprint, kept.texts, held
         )
 
     def _rows(
@@ -213,8 +203,7 @@ class TextAuxiliary(AuxiliaryText):
 
     @property
     def left_out(self) -> bool:
-        is_named = self.path is not None or self.hub is not None
-        return self.optional and self.text == "domain" and not is_named
+        return self.optional and self.text == "domain" and self.path is None and self.hub is None
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""

@@ -274,12 +274,12 @@ class TextTask(EndTask):
                 keep_blank=True,
                 token_types=text_encoder.uses_token_types,
             )
-            counts = truncation_of(splits[split])
-            if counts.cut:
+            cut, share = truncation_of(splits[split])
+            if cut:
                 log.warning(
                     "task %s: %s of %s texts in %s were cut at %s=%s, %.1f%% of its tokens lost",
-                    self.name, f"{counts.cut:,}", f"{counts.texts:,}", split, option,
-                    self.max_length, 100 * counts.lost / counts.tokens,
+                    self.name, f"{cut:,}", f"{len(texts):,}", split, option, self.max_length,
+                    100 * share,
                 )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})

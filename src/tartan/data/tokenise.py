@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import datasets
 import numpy as np
-import pyarrow.compute as pc
 from filelock import FileLock
 from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
@@ -29,22 +28,6 @@ _PER_TOKEN = 16
 """Characters per token in the beginning of a long text that is tokenised; four are usual."""
 _UNSURE_WORDS = 3
 """Number of words at the end of a cut text whose tokens the rest of the text may change."""
-
-
-class Truncation(NamedTuple):
-    """Counts of what was cut off at the maximum length; tokens are without special ones.
-
-    Attributes:
-        texts: number of texts that were tokenised.
-        cut: number of those that lost tokens.
-        tokens: number of tokens of all texts before cutting.
-        lost: number of those tokens that were cut off.
-    """
-
-    texts: int
-    cut: int
-    tokens: int
-    lost: int
 
 
 def check_length(option: str, length: int, encoder: TextEncoder) -> None:
@@ -84,28 +67,26 @@ def tokenise(
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
         inputs = list(zip(*(columns[name] for name in read), strict=True))
-        kept = [i for i, own in enumerate(inputs) if keep_blank or not all(map(_is_blank, own))]
-        made: dict[str, list] = {name: [] for name in (*ids, "tokens", "lost")}
+        kept = [i for i, parts in enumerate(inputs) if keep_blank or any(map(_has_words, parts))]
+        encoded: dict[str, list] = {name: [] for name in (*ids, "tokens", "lost")}
         for portion in portions([sum(len(text or "") for text in inputs[i]) for i in kept]):
             chosen = [[columns[name][i] for i in kept[portion]] for name in read]
             for name, values in _encoded(chosen, tokenizer, max_length, token_types).items():
-                made[name] += values
-        return made | {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
+                encoded[name] += values
+        return encoded | {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
 
     key = _key(f"{fingerprint}:{keep_blank}:{len(read)}:{token_types}", tokenizer, max_length)
     path = cache_dir / "tokenised" / f"{key}.arrow"
     path.parent.mkdir(parents=True, exist_ok=True)
     number = datasets.Value("int32")
+    features = dict.fromkeys(ids, datasets.List(number)) | {"tokens": number, "lost": number}
+    features |= {name: kind for name, kind in texts.features.items() if name not in read}
     with FileLock(path.with_suffix(".lock")):
         rows = texts.map(
             encode,
             batched=True,
             remove_columns=read,
-            features=datasets.Features(
-                dict.fromkeys(ids, datasets.List(number))
-                | {"tokens": number, "lost": number}
-                | {k: v for k, v in texts.features.items() if k not in read}
-            ),
+            features=datasets.Features(features),
             cache_file_name=str(path),
             load_from_cache_file=True,
             new_fingerprint=key,
@@ -119,10 +100,7 @@ def tokenised_as_read(
 ) -> datasets.Dataset:
     """Return rows with the `input_ids` of `tokenise`, tokenised whenever they are read.
 
-    Args:
-        texts: rows with the column `text`, none of them blank.
-        tokenizer: a fast tokenizer.
-        max_length: length at which inputs are cut [tokens].
+    None of the texts, in the column `text`, is blank.
     """
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
@@ -131,13 +109,12 @@ def tokenised_as_read(
     return texts.with_transform(encode)
 
 
-def truncation_of(rows: datasets.Dataset) -> Truncation:
-    """Return the counts of what `tokenise` cut off, which are in the cached file of its rows."""
+def truncation_of(rows: datasets.Dataset) -> tuple[int, float]:
+    """Return how many of the rows of `tokenise` were cut, and the share of tokens that was lost."""
     (file,) = rows.cache_files
-    columns = datasets.Dataset.from_file(file["filename"]).data
-    tokens, lost = columns.column("tokens"), columns.column("lost")
-    cut, *sums = (pc.sum(own).as_py() or 0 for own in (pc.greater(lost, 0), tokens, lost))
-    return Truncation(len(tokens), cut, *sums)
+    stored = datasets.Dataset.from_file(file["filename"]).with_format("numpy")
+    tokens, lost = np.asarray(stored["tokens"][:]), np.asarray(stored["lost"][:])
+    return int((lost > 0).sum()), lost.sum() / max(1, tokens.sum())
 
 
 def encode_texts(
@@ -148,11 +125,7 @@ def encode_texts(
 ) -> dict[str, list[list[int]]]:
     """Return `input_ids` (and `token_type_ids`) cut at `max_length`; None cuts nothing.
 
-    Args:
-        texts: the first texts of all inputs and, for pairs, the second ones.
-        tokenizer: a fast tokenizer.
-        max_length: maximum number of tokens of an input.
-        token_types: whether to return `token_type_ids` too.
+    `texts` are the first texts of all inputs and, for pairs, the second ones.
     """
     if max_length is not None and len(texts) == 1:
         texts = [list(_beginnings(texts[0], tokenizer, max_length))]
@@ -177,11 +150,7 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
 
 
 def portions(sizes: Sequence[int]) -> Iterator[slice]:
-    """Yield slices of consecutive texts of at most `_AT_ONCE` characters, or of a single text.
-
-    Args:
-        sizes: number of characters in each text.
-    """
+    """Yield slices of consecutive texts of at most `_AT_ONCE` characters, or of a single text."""
     start, total = 0, 0
     for index, size in enumerate(sizes):
         if index > start and total + size > _AT_ONCE:
@@ -207,9 +176,9 @@ def _encoded(
         *texts, truncation=False, padding=False, return_attention_mask=False, verbose=False
     ).encodings
     special = tokenizer.num_special_tokens_to_add(pair=len(texts) > 1)
-    made: dict[str, list] = {"input_ids": [], "tokens": [], "lost": []}
+    columns: dict[str, list] = {"input_ids": [], "tokens": [], "lost": []}
     if token_types:
-        made["token_type_ids"] = []
+        columns["token_type_ids"] = []
     for encoding in encodings:
         ids, types, length = encoding.ids, encoding.type_ids if token_types else [], len(encoding)
         lost = 0 if max_length is None else max(0, length - max_length)
@@ -217,30 +186,24 @@ def _encoded(
             kept = _kept(encoding, length - special - lost, tokenizer.truncation_side)
             ids = [ids[i] for i in kept]
             types = [types[i] for i in kept] if token_types else []
-        made["input_ids"].append(ids)
-        made["tokens"].append(length - special)
-        made["lost"].append(lost)
+        columns["input_ids"].append(ids)
+        columns["tokens"].append(length - special)
+        columns["lost"].append(lost)
         if token_types:
-            made["token_type_ids"].append(types)
-    return made
+            columns["token_type_ids"].append(types)
+    return columns
 
 
 def _kept(encoding: Encoding, budget: int, side: str) -> np.ndarray:
-    """Return the positions that stay when the longer of two texts is cut first, int `(kept,)`.
-
-    Args:
-        encoding: one or two texts with their special tokens.
-        budget: number of tokens to keep besides the special ones.
-        side: the side that is cut, `left` or `right`.
-    """
-    owners = np.array([-1 if own is None else own for own in encoding.sequence_ids])
+    """Return the positions of special tokens and of `budget` others, the longer text cut first."""
+    owners = np.array([-1 if text is None else text for text in encoding.sequence_ids])
     places = [np.flatnonzero(owners == text) for text in (0, 1)]
     first, second = map(len, places)
     shorter = min(first, second, budget // 2)
     counts = (budget - shorter, shorter) if first > second else (shorter, budget - shorter)
     texts = [
-        own[len(own) - count :] if side == "left" else own[:count]
-        for own, count in zip(places, counts, strict=True)
+        place[len(place) - count :] if side == "left" else place[:count]
+        for place, count in zip(places, counts, strict=True)
     ]
     return np.sort(np.concatenate([np.flatnonzero(owners < 0), *texts]))
 
@@ -262,7 +225,9 @@ def _beginnings(
     encodings = tokenizer(
         begun, add_special_tokens=False, truncation=False, verbose=False
     ).encodings
-    added = max((len(own.content) for own in tokenizer.added_tokens_decoder.values()), default=0)
+    added = max(
+        (len(token.content) for token in tokenizer.added_tokens_decoder.values()), default=0
+    )
     chosen = list(texts)
     for i, text, encoding in zip(long, begun, encodings, strict=True):
         unsure = {word for word in encoding.word_ids[length + added :] if word is not None}
@@ -271,8 +236,8 @@ def _beginnings(
     return chosen
 
 
-def _is_blank(text: str | None) -> bool:
-    return not text or text.isspace()
+def _has_words(text: str | None) -> bool:
+    return bool(text) and not str(text).isspace()
 
 
 def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:

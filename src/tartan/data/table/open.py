@@ -62,6 +62,11 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
     """Open the table in a file, plain or compressed, or in a folder that `save_to_disk` wrote.
 
     Only as much is read as tells its columns.
+
+    Args:
+        path: the file or folder.
+        kinds: the kinds of files that are read.
+        quoting: whether double quotes may surround a field of CSV and TSV.
     """
     path = path.expanduser()
     if is_saved_dataset(path):
@@ -83,7 +88,7 @@ def open_text(
     """Open the table in a text file of the given format; `source` is its name in messages."""
     kind, compression = written_as
     source = source or str(path)
-    if kind == "text":
+    if kind in ("text", "markdown"):
         return TextLines(path, compression, source)
     if kind in ("csv", "tsv"):
         usual = "," if kind == "csv" else "\t"
