@@ -43,42 +43,28 @@ def example(tmp_path, monkeypatch):
     return make
 
 
-def test_the_new_weighting_is_one_python_file_and_one_yaml_file(tmp_path, example):
-    node = yaml.safe_load(block("yaml", "# conf/weighting/loss_proportional.yaml"))
+@pytest.mark.parametrize("file", ["loss_proportional", "inverse_loss"])
+def test_a_new_weighting_is_one_python_file_and_one_yaml_file(file, tmp_path, example):
+    node = yaml.safe_load(block("yaml", f"# conf/weighting/{file}.yaml"))
     module, _, name = node["_target_"].rpartition(".")
-    assert module == "tartan.core.weighting.loss_proportional"
-    example("src/tartan/core/weighting/loss_proportional.py")
+    assert module == f"tartan.core.weighting.{file}"
+    example(f"src/tartan/core/weighting/{file}.py")
     options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
     config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
-    config.weighting = {**node, "_target_": f"loss_proportional_example.{name}"}
-    result = run_experiment(config, tmp_path / "run").as_json()
-    weights = result["final_task_weights"]
-    assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
-    assert weights["end_task"] != pytest.approx(0.5, abs=1e-3)
-
-
-def test_the_weighting_with_an_option_learns(tmp_path, example):
-    node = yaml.safe_load(block("yaml", "# conf/weighting/inverse_loss.yaml"))
-    module, _, name = node["_target_"].rpartition(".")
-    assert module == "tartan.core.weighting.inverse_loss"
-    example("src/tartan/core/weighting/inverse_loss.py")
-    options = ["encoder.depth=10", "encoder.width=1", "max_steps=3"]
-    config = config_of(["+experiment=digits_mt", *options, "trainer.enable_progress_bar=false"])
-    config.weighting = {**node, "_target_": f"inverse_loss_example.{name}"}
+    config.weighting = {**node, "_target_": f"{file}_example.{name}"}
     weights = run_experiment(config, tmp_path / "run").as_json()["final_task_weights"]
     assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
     assert weights["end_task"] != pytest.approx(0.5, abs=1e-5)
 
 
-@pytest.mark.parametrize("packed", [True, False])
 def test_the_new_objective_is_one_python_file_and_one_yaml_file(
-    packed, data_dir, cache_dir, tmp_path, example
+    data_dir, cache_dir, tmp_path, example
 ):
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/order.yaml"))
     module, _, name = node["order"]["objective"]["_target_"].rpartition(".")
     assert module == "tartan.objectives.word_order"
     example("src/tartan/objectives/word_order.py")
-    usual = toy(data_dir, cache_dir, "mt_tartan", f"packed={packed}")
+    usual = toy(data_dir, cache_dir, "mt_tartan")
     options = [option for option in usual if not option.startswith("auxiliary")]
     config = config_of([*options, f"auxiliary={node['defaults'][0]}"])
     own = {"_target_": f"word_order_example.{name}"}
@@ -92,7 +78,7 @@ def test_the_new_objective_is_one_python_file_and_one_yaml_file(
     assert type(again.tasks[1].objective).__name__ == name
     rows = [{"input_ids": [2, *range(5, 5 + n), 3]} for n in (9, 4, 30, 12)]
     encoder = TinyEncoder(hidden_size=8, layers=1).load()
-    collate = replace(again.tasks[1].objective, share=1.0).collate(encoder, 2, packed=packed)
+    collate = replace(again.tasks[1].objective, share=1.0).collate(encoder, 2, packed=True)
     batch = collate(rows, np.random.default_rng(0))
     shown = torch.cat([part.inputs["input_ids"].flatten() for part in batch.micro_batches])
     assert sorted(shown[shown > 4].tolist()) == sorted(

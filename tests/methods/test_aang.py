@@ -80,15 +80,6 @@ def test_further_outputs_train(options, tmp_path):
     assert len(of_texts) == 2  # counted in each text apart
 
 
-def test_static_multitasking_takes_no_meta_gradient(options, tmp_path):
-    run = recorded_run(options("max_steps=3", method="aang_static"), tmp_path / "run")
-    end_task, *others = run.result["final_task_weights"].values()
-    assert (end_task, len(others), len(set(others))) == (0.5, 24, 1)
-    assert "meta_gradient" not in run.result["stages"][0]["cost"]["tokens"]
-    assert run.modules["joint"].meta_head is None
-    assert not (run.folder / "factors.csv").exists()
-
-
 @pytest.mark.parametrize("weighting", ["meta_examples", "pcgrad"])
 def test_other_weightings_mix_what_is_sampled(weighting, options, tmp_path):
     run = recorded_run(options(f"weighting={weighting}", "max_steps=4"), tmp_path / "run")

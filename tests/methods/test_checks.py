@@ -14,7 +14,6 @@ from lightning.pytorch.callbacks import (
     StochasticWeightAveraging,
 )
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
-from torch import distributed
 from transformers import BertConfig, BertModel
 
 from tartan.core.meta_head import MetaHeadSettings
@@ -25,7 +24,6 @@ from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from tartan.methods.optimisation import Optimisation
-from tartan.methods.strategy import ReplicaStrategy
 from tests.in_process import same
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
 
@@ -74,23 +72,6 @@ def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     with pytest.raises(UserError, match=said):
         trainer(tmp_path, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
-
-
-def test_a_job_that_did_not_start_its_processes(data, tmp_path, monkeypatch):
-    """As of `sbatch` without `srun`: Lightning would train in the one that is there."""
-    slurm = {"NTASKS": "1", "JOB_NAME": "train", "JOB_ID": "1", "PROCID": "0", "LOCALID": "0",
-             "NODEID": "0", "NNODES": "1", "NODELIST": "localhost"}  # fmt: skip
-    for name, value in slurm.items():
-        monkeypatch.setenv(f"SLURM_{name}", value)
-    for name in ("MASTER_ADDR", "MASTER_PORT", "WORLD_SIZE", "NODE_RANK", "LOCAL_RANK"):
-        monkeypatch.setenv(name, "0")  # which Lightning sets, and are put back
-        monkeypatch.delenv(name)
-    module = FineTuning.for_data(data, lr=2e-3)
-    options = {"devices": 2, "strategy": ReplicaStrategy(), "max_steps": 1}
-    with pytest.raises(UserError, match=r"1 process\(es\) were started, but devices=2"):
-        trainer(tmp_path, **options).fit(module, datamodule=data)
-    if distributed.is_initialized():
-        distributed.destroy_process_group()
 
 
 class Unfreezing(pl.Callback):

@@ -1,4 +1,4 @@
-"""Operations of forward passes: against counting by hand, and torch's own counter."""
+"""Operations of forward passes, against counting by hand."""
 
 from __future__ import annotations
 
@@ -14,33 +14,42 @@ from tartan.kernels.packing import packed_states
 from tartan.methods import flops
 from tartan.methods.flops import ForwardFlops
 
+HIDDEN, LAYERS = 32, 2
+MATRICES = 4 * HIDDEN * HIDDEN + 2 * HIDDEN * 4 * HIDDEN
+"""Weights of a layer of the tiny encoder."""
+
 
 @pytest.fixture
-def spent():
-    return []
+def counted(monkeypatch):
+    """An entry for each pass whose operators were counted."""
+    passes, enter = [], flops._Counting.__enter__
+    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: passes.append(1) or enter(self))
+    return passes
 
 
-@pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_an_encoder_costs_what_its_matrices_and_its_attention_do(spent, dropout):
-    """Fused attention (no dropout) and plain products (dropout) count alike."""
-    hidden, layers, examples, length = 32, 2, 3, 11
-    body = TinyEncoder(dropout=dropout).load().body
-    ForwardFlops([body], spent.append)
-    ids = torch.ones(examples, length, dtype=torch.int64)
+def spent_by(module, *inputs):
+    """The operations of a pass for each of the inputs."""
+    spent = []
+    ForwardFlops([module], spent.append)
     with torch.no_grad():
-        body(input_ids=ids, attention_mask=torch.ones_like(ids))
-    matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
-    attention = 2 * length * hidden  # queries by keys, and weights by values
-    assert spent == [2 * examples * length * layers * (matrices + attention)]
+        for arguments in inputs:
+            module(*arguments)
+    return spent
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])
-def test_packed_rows_cost_their_tokens_and_pairs_and_are_counted_twice(dropout, spent, monkeypatch):
-    hidden, layers, counted = 32, 2, []
-    enter = flops._Counting.__enter__
-    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
+def test_an_encoder_costs_what_its_matrices_and_its_attention_do(dropout, counted):
+    """Fused attention (no dropout) and plain products (dropout) count alike, also in packed rows.
+
+    These cost their tokens and pairs, which two passes tell.
+    """
     body = TinyEncoder(dropout=dropout).load().body
+    (spent,) = spent_by(body, [torch.ones(3, 11, dtype=torch.int64)])
+    attention = 2 * 11 * HIDDEN  # queries by keys, and weights by values
+    assert spent == 2 * 3 * 11 * LAYERS * (MATRICES + attention)
+    body, spent = TinyEncoder(dropout=dropout).load().body, []
     ForwardFlops([body], spent.append)
+    counted.clear()
     texts = [[11, 11, 11], [1, 2, 7], [30], [16, 9, 3]]
     with torch.no_grad():
         for lengths in texts:
@@ -48,9 +57,8 @@ def test_packed_rows_cost_their_tokens_and_pairs_and_are_counted_twice(dropout, 
             row = {"input_ids": torch.ones_like(places), "position_ids": places}
             packed_states(body, {**row, "lengths": torch.tensor(lengths)})
     pairs = [3 * 11**2, 3 * 7**2, 30**2, 2 * 16**2 + 3**2]  # places left over attend too
-    matrices = 4 * hidden * hidden + 2 * hidden * 4 * hidden
     assert spent == [
-        2 * layers * (sum(lengths) * matrices + 2 * square * hidden)
+        2 * LAYERS * (sum(lengths) * MATRICES + 2 * square * HIDDEN)
         for lengths, square in zip(texts, pairs, strict=True)
     ]
     assert len(counted) == 2
@@ -67,23 +75,25 @@ class Beside(nn.Module):
         return self.each(rows) + self.once(torch.ones(1, 7))
 
 
-def test_two_numbers_of_rows_tell_what_any_other_costs(spent, monkeypatch):
-    counted = []
-    enter = flops._Counting.__enter__
-    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
-    module = Beside()
-    ForwardFlops([module], spent.append)
+def test_two_numbers_of_rows_tell_what_any_other_costs(counted):
     rows = [4, 9, 1, 30, 9, 4]
-    with torch.no_grad():
-        for number in rows:
-            module(torch.ones(number, 5))
+    spent = spent_by(Beside(), *([torch.ones(number, 5)] for number in rows))
     assert spent == [2 * 5 * 7 * number + 2 * 7 * 7 for number in rows]
     assert len(counted) == 2
 
 
-def test_forward_mode_counts_the_tangents_too(spent):
+def test_a_masked_lm_head_costs_the_rows_that_it_fills_up(counted):
+    embeddings, rows = torch.randn(40, 5), (3, 16, 17, 60, 1, 33)
+    inputs = ([torch.ones(masked, 6), embeddings] for masked in rows)
+    filled_up = [16, 16, 32, 64, 16, 48]
+    spent = spent_by(MaskedLMHead(6, 40, 5), *inputs)
+    assert spent == [2 * rows * (6 * 5 + 5 * 40) for rows in filled_up]
+    assert len(counted) == 2
+
+
+def test_forward_mode_counts_the_tangents_too():
     """A product of two matrices with tangents is three products."""
-    layer = nn.Linear(5, 7, bias=False)
+    layer, spent = nn.Linear(5, 7, bias=False), []
     ForwardFlops([layer], spent.append)
     with torch.no_grad():
         layer(torch.ones(3, 5))
@@ -96,21 +106,7 @@ def test_forward_mode_counts_the_tangents_too(spent):
     assert spent[1] >= 2 * 210
 
 
-def test_a_masked_lm_head_costs_the_rows_that_it_fills_up_and_is_counted_twice(spent, monkeypatch):
-    counted = []
-    enter = flops._Counting.__enter__
-    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: counted.append(1) or enter(self))
-    head, embeddings = MaskedLMHead(6, 40, 5), torch.randn(40, 5)
-    ForwardFlops([head], spent.append)
-    with torch.no_grad():
-        for masked in (3, 16, 17, 60, 1, 33):
-            head(torch.ones(masked, 6), embeddings)
-    filled_up = [16, 16, 32, 64, 16, 48]
-    assert spent == [2 * rows * (6 * 5 + 5 * 40) for rows in filled_up]
-    assert len(counted) == 2
-
-
-def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent, monkeypatch):
+def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(monkeypatch):
     """Those of flash-attn are not in torch's table, nor are torch's own in every version of it."""
 
     @torch.library.custom_op("flash_attn::_flash_attn_varlen_forward", mutates_args={})
@@ -123,9 +119,8 @@ def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(spent, monkeypatch):
         def forward(self, row, *, packing):
             return kernel(row, row, row, packing.ends)
 
-    monkeypatch.setattr("tartan.kernels.packed_row.is_cpu", lambda device: False)
     monkeypatch.setattr(packed_row, "is_cpu", lambda device: False)
-    module = Attends()
+    module, spent = Attends(), []
     ForwardFlops([module], spent.append)
     for lengths in ([3, 4], [2, 5], [1, 1, 5]):
         row = torch.zeros(8, 2, 16)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import signal
@@ -248,24 +247,3 @@ def test_a_finished_stage_is_not_trained_again_and_a_damaged_one_is_an_error(
     with pytest.raises(UserError, match=r"tapt holds no stage .* remove") as caught:
         run(options, tmp_path)
     assert "\n" not in str(caught.value)
-
-
-@pytest.mark.parametrize("failing", [2, 10])
-def test_whichever_file_does_not_fit_on_the_disk(
-    failing, undisturbed, data_dir, cache_dir, tmp_path, monkeypatch
-):
-    """Every file that a run writes durably, one after the other."""
-    flush, written = os.fsync, [0]
-
-    def full(descriptor):
-        written[0] += 1
-        if written[0] == failing:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        flush(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full)
-    options = options_of("dapt_tapt", data_dir, cache_dir)
-    with pytest.raises(UserError, match="cannot write to"):
-        run(options, tmp_path)
-    run(options, tmp_path)
-    assert_same_run(tmp_path, undisturbed("dapt_tapt"))

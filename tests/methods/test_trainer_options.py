@@ -15,8 +15,7 @@ from lightning.pytorch.callbacks import (
 from lightning.pytorch.loggers import CSVLogger
 
 from tartan import TartanData
-from tartan.errors import UserError
-from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tartan.methods import FineTuning, MetaTartan, MTTartan
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -163,12 +162,3 @@ def test_a_training_goes_on_from_lightnings_checkpoints_with_equal_bits(
         assert seen.rates == undisturbed.rates[stop:]
         assert same(state_of(module), state_of(again))
         assert module.task_weights == again.task_weights
-
-
-def test_pretraining_needs_no_dev_and_hands_its_head_on(data, tmp_path):
-    module = ContinuedPretraining.for_data(data, lr=2e-3, tasks=["dapt"])
-    seen = fitted(module, data, tmp_path, max_steps=3)
-    assert (len(seen.steps), seen.evaluated) == (3, [])
-    assert data.prepared.encoder.mlm_head is module.heads["dapt"]
-    with pytest.raises(UserError, match="nothing to evaluate"):
-        module(["a text"])
