@@ -124,18 +124,6 @@ def shard(body: nn.Module, mesh: DeviceMesh) -> None:
     body.__dict__[_FORM] = form
 
 
-def unshard(body: nn.Module) -> None:
-    """Make a sharded body whole again in the main process's memory, to be written.
-
-    All processes have to call this; in the others the body is empty afterwards.
-    """
-    if not isinstance(body, FSDPModule):
-        return
-    form = whole_copy(body)
-    # in place: encoder and module hold the same body
-    body.__class__, body.__dict__ = form.__class__, form.__dict__  # type: ignore[assignment]
-
-
 def whole_copy(body: nn.Module) -> nn.Module:
     """Return a sharded body whole, in the main process's memory; another one as it is.
 

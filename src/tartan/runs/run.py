@@ -27,7 +27,7 @@ from tartan.methods.fit import FACTOR_LOG, STEP_LOG, StageOutcome, evaluate_on_t
 from tartan.methods.launch import clean_processes, is_main_process
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import METRICS, keep_heads
-from tartan.methods.shards import load_whole_state, unshard, whole_state
+from tartan.methods.shards import load_whole_state, whole_state
 from tartan.methods.stage import Stage
 from tartan.runs.baselines import (
     FINE_TUNING,
@@ -93,14 +93,19 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         chosen = chain.keep_best()
         test = evaluate_on_test(chosen.module, chain.data(), config) if tested else None
         result = identified(result_of(config, prepared, outcomes, chosen, test), config)
-        unshard(chosen.module.body)
+        exported = folder / ("classifier" if prepared.held_out is None else "encoder")
+        chosen.module.save_pretrained(exported)  # all processes: they may have shards of it
         if is_main_process():
             if prepared.labelled is not None:
                 simple = tf_idf_baseline(config, prepared.end_task)
                 baselines += [] if simple is None else [simple]
                 result = result.model_copy(update={"baselines": baselines})
             _draw(result, outcomes, folder)  # the card shows it
-            _export(config, folder, prepared, chosen, result)
+            if prepared.held_out is None:
+                write_card(result, config, prepared.encoder, folder)
+            else:
+                encoder = require_text_encoder(prepared.encoder, "continued pre-training")
+                write_encoder_card(result, config, encoder, exported)
             write_result(result, folder)  # last: it says that the run is finished
     return result
 
@@ -203,19 +208,6 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
     write_durably(folder / CONFIG, lambda path: OmegaConf.save(config, path, resolve=True))
     if prepared.labelled is not None:
         write_splits(prepared.end_task, folder)
-
-
-def _export(
-    config: DictConfig, folder: Path, prepared: Prepared, chosen: StageOutcome, result: Result
-) -> None:
-    """Write the classifier, or the adapted encoder of a run without an end task, with its card."""
-    if prepared.held_out is None:
-        chosen.module.save_pretrained(folder / "classifier")
-        write_card(result, config, prepared.encoder, folder)
-        return
-    encoder = require_text_encoder(prepared.encoder, "continued pre-training")
-    chosen.module.save_pretrained(folder / "encoder")
-    write_encoder_card(result, config, encoder, folder / "encoder")
 
 
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
