@@ -151,7 +151,7 @@ def build_case(case: Case, steps: int, folder: Path, device: torch.device, *more
     config = case.config(steps, folder, *more)
     stages, name = enabled_stages(config), STAGE_OF[case.method]
     prepared = prepare(config, stages)
-    module, data = StageChain(config, folder, prepared).build(name, stages[name])
+    module, data = StageChain(config, folder, prepared, stages).build(name, stages[name])
     use_kernels(module)  # as a run does when it begins to train
     precision = resolve_precision(config.trainer.precision, str(config.trainer.accelerator))
     return BuiltCase(config, prepared, stages[name], module.to(device), data, device, precision)

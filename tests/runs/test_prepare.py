@@ -9,12 +9,9 @@ import pytest
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import DictConfig, OmegaConf
 
-import tartan.runs.run
-from tartan import TartanData
-from tartan.data.auxiliary import SETTINGS
 from tartan.errors import UserError
 from tartan.methods.module import TaskMixing
-from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.prepare import enabled_stages, prepare, weighting_needs
 from tartan.runs.run import run_experiment
 from tests.in_process import CONF, config_of, given_on_command_line, toy
 
@@ -61,12 +58,15 @@ WRONG = [
 @pytest.fixture
 def prepared(data_dir, cache_dir):
     """What a method's stages share, by its options."""
+    return lambda method, *options: checked(config_of(toy(data_dir, cache_dir, method, *options)))
 
-    def call(method, *options):
-        config = config_of(toy(data_dir, cache_dir, method, *options))
-        return prepare(config, enabled_stages(config))
 
-    return call
+def checked(config):
+    """Data and encoder of a run, as far as it gets before its first stage."""
+    stages = enabled_stages(config)
+    prepared = prepare(config, stages)
+    weighting_needs(config, stages, prepared)
+    return prepared
 
 
 def error_of(call, *arguments) -> str:
@@ -136,7 +136,7 @@ def test_classes_of_ones_own_have_to_be_of_the_right_kind(data_dir, cache_dir):
             config.weighting = option["weighting"]
         else:
             config.merge_with(option)
-        assert said in error_of(lambda c: prepare(c, enabled_stages(c)), config)
+        assert said in error_of(checked, config)
 
 
 def test_auxiliaries_that_no_stage_trains_are_not_read(prepared):
@@ -154,48 +154,27 @@ def test_auxiliaries_that_no_stage_trains_are_not_read(prepared):
 )
 def test_a_method_without_the_auxiliary_it_needs_says_so(method, auxiliary, toy_options):
     config = config_of([*toy_options, f"method={method}", f"auxiliary={auxiliary}"])
-    assert method in error_of(lambda c: prepare(c, enabled_stages(c)), config)
-
-
-@pytest.mark.parametrize("name", [*SETTINGS, "end_task", "meta_gradient", "meta_head", "values"])
-def test_a_command_may_call_an_auxiliary_task_what_a_program_may(name, prepared):
-    with pytest.raises(UserError) as caught:
-        TartanData([("a text", "a label")], auxiliaries={name: "task"})
-    extra = f"+auxiliary_task@auxiliary.{name}=mlm_task"
-    assert name in error_of(prepared, "tapt", extra)
-    assert name in str(caught.value)
-
-
-@pytest.mark.parametrize("option", ["task.max_length", "auxiliary.tapt.max_length"])
-def test_texts_cannot_be_longer_than_the_encoder_reads(prepared, option):
-    assert "512" in error_of(prepared, "tapt", f"{option}=513")
-    assert prepared("tapt", f"{option}=512")
+    assert method in error_of(checked, config)
 
 
 @pytest.mark.parametrize(
-    "option", ["metrics.macro_f1.average=best", "+trainer.bogus=1", "logger.csv._target_=no.Logger"]
+    ("option", "named"),
+    [
+        ("metrics.macro_f1.average=best", "metrics"),
+        ("+trainer.bogus=1", "trainer"),
+        ("logger.csv._target_=no.Logger", "logger"),
+        ("weighting=static weighting.values={end_task:1}", "values"),
+        ("+task.trian=t.jsonl", "trian"),
+        ("task.max_length=513", "512"),
+        ("+auxiliary_task@auxiliary.end_task=mlm_task", "end_task"),
+    ],
 )
-def test_an_option_of_another_library_is_named_before_any_training(
-    option, data_dir, cache_dir, tmp_path, monkeypatch
+def test_what_only_building_shows_is_named_before_any_training(
+    option, named, data_dir, cache_dir, tmp_path, monkeypatch
 ):
     monkeypatch.setattr("lightning.pytorch.Trainer.fit", lambda *_, **__: pytest.fail("trained"))
-    config = config_of(toy(data_dir, cache_dir, "dapt_tapt", option))
-    assert option.lstrip("+").split(".")[0] in error_of(run_experiment, config, tmp_path)
-
-
-@pytest.mark.parametrize("option", ["+task.trian=t.jsonl", f"+{OBJECTIVE}.probabilty=0.2"])
-def test_an_unknown_argument_of_a_class_is_named(option, prepared):
-    name = option.partition("=")[0].rpartition(".")[2]
-    assert name in error_of(prepared, "tapt", option)
-
-
-def test_a_bad_weighting_is_found_before_any_training(data_dir, cache_dir, tmp_path, monkeypatch):
-    monkeypatch.setattr(tartan.runs.run, "fit_stage", lambda *_, **__: pytest.fail("trained"))
-    options = ["+stage@method.stages.first=finetune", "weighting=static"]
-    config = config_of(toy(data_dir, cache_dir, "mt_tartan", *options))
-    stages = config.method.stages
-    config.method.stages = {"first": stages.first, "joint": stages.joint}
-    assert "values" in error_of(run_experiment, config, tmp_path)
+    config = config_of(toy(data_dir, cache_dir, "tapt_mt_tartan", *option.split(" ")))
+    assert named in error_of(run_experiment, config, tmp_path)
 
 
 def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
@@ -207,7 +186,7 @@ def test_several_named_corpora_work_beside_tapt(toy_options, data_dir):
             f"auxiliary.{name}.size={size}",
         ]
     config = config_of(options)
-    found = prepare(config, enabled_stages(config)).auxiliaries
+    found = checked(config).auxiliaries
     sizes = {name: len(texts.rows) for name, (_, texts) in found.items()}
     assert list(sizes) == ["tapt", "news", "web"]
     assert sizes["tapt"] == 48

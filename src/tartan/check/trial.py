@@ -71,7 +71,7 @@ def estimate_stages(
     Raises:
         UserError: memory runs out.
     """
-    chain = StageChain(config, Path(config.run.folder), prepared)
+    chain = StageChain(config, Path(config.run.folder), prepared, stages)
     rows = {}
     for name, stage in stages.items():
         largest = max(MICRO_BATCHES * int(config.micro_batch_size), stage.sampled or 1)

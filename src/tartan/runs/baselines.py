@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 import torch
-from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 from torch import Tensor
 from torchmetrics import Metric
@@ -23,18 +22,16 @@ from tartan.methods.fit import StageOutcome
 from tartan.methods.flops import BACKWARD
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
-from tartan.runs.name import as_given, option_of
+from tartan.runs.name import option_of
 from tartan.runs.outcome import whole_of
 from tartan.runs.prepare import has_no_end_task, module_class
 from tartan.runs.result import Baseline
+from tartan.runs.settings import overrides_of_run
 from tartan.settings import typed
 
 FINE_TUNING = "fine_tuning"
 """Name of the baseline, of its stage, and of its folder below the run's."""
-_OF_THE_RUN = tuple(
-    f"fine_tuning_baseline.{name}"
-    for name in ("batch_size", "max_steps", "max_epochs", "evaluate_every", "patience")
-)
+_OF_THE_RUN = ("batch_size", "max_steps", "max_epochs", "evaluate_every", "patience")
 """Options that fine-tuning takes from the run (see `at_equal_cost`)."""
 _MOST = 5_000
 """Maximum number of training texts of TF-IDF, with which it takes seconds."""
@@ -43,9 +40,7 @@ _MOST = 5_000
 def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
     """Return the scores of TF-IDF with logistic regression, whose settings are chosen on dev.
 
-    Returns:
-        The scores; None for images, pairs of texts, texts without words, and more than 5,000
-        training texts.
+    None for images, pairs of texts, texts without words, and more than 5,000 training texts.
     """
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
         return None
@@ -78,8 +73,7 @@ def evaluated(
 ) -> EndTaskMetrics:
     """Return the run's metrics on all texts of a split and on its unseen ones.
 
-    Args:
-        log_probabilities: returns the log-probability of each label for texts, `(texts, labels)`.
+    `log_probabilities` returns those of each label for texts, `(texts, labels)`.
     """
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
@@ -104,9 +98,8 @@ def requested_baseline(config: DictConfig) -> Stage | None:
     stage = typed(config.fine_tuning_baseline, Stage, "fine_tuning_baseline")
     if not stage.enabled:
         return None
-    given = as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
-    for option in map(option_of, given):
-        if option in _OF_THE_RUN:
+    for option in map(option_of, overrides_of_run()):
+        if option in [f"fine_tuning_baseline.{name}" for name in _OF_THE_RUN]:
             raise UserError(f"{option} follows the run; omit it")
     module = module_class(stage)
     if has_no_end_task(config) or not module.trains_end_task or module.trains_auxiliaries:
@@ -126,11 +119,6 @@ def at_equal_cost(
     that trains or freezes the body as `stage` does; where there is none, the first with the end
     task counts, its cost scaled by that of the backward pass. It is evaluated on dev as often as
     the run was.
-
-    Args:
-        stage: a stage of fine-tuning.
-        stages: the run's stages by name.
-        outcomes: the outcomes of the run's stages.
     """
 
     def passes(of: Stage) -> int:  # cost of a step's passes through the body, in forward passes

@@ -15,7 +15,7 @@ from torchmetrics import Metric
 
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Needs, Weighting
-from tartan.core.weighting.fixed import FixedWeighting, Uniform
+from tartan.core.weighting.fixed import Uniform
 from tartan.data.auxiliary import (
     SETTINGS,
     Auxiliary,
@@ -58,31 +58,27 @@ def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str
     Raises:
         UserError: an option is invalid, or no stage trains the end task.
     """
-    method, stages = str(config.method.name), {}
-    for name, node in config.method.stages.items():
-        if "module" not in set(node):  # a DictConfig does not hold what is ???
-            raise UserError(f"method.stages.{name} is a stage of another method than {method}")
     settings = run_settings(config, beside)
-    own = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
-    typed(OmegaConf.create(own), AuxiliarySettings, "auxiliary")
-    cap, adapts = settings.max_steps, has_no_end_task(config)
-    for name, stage in settings.method.stages.items():
-        if not stage.enabled:
-            continue
+    shared = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
+    typed(OmegaConf.create(shared), AuxiliarySettings, "auxiliary")
+    method, cap, adapts = settings.method, settings.max_steps, has_no_end_task(config)
+    stages = {name: stage for name, stage in method.stages.items() if stage.enabled}
+    for name, stage in stages.items():
         if cap is not None:
-            stage = replace(stage, max_steps=min(stage.max_steps or cap, cap))
+            stages[name] = replace(stage, max_steps=min(stage.max_steps or cap, cap))
         evaluated = adapts or module_class(stage).trains_end_task
         if not evaluated and (stage.evaluate_every is not None or stage.patience is not None):
             raise UserError(
                 f"method.stages.{name} does not train the end task, so that it is not evaluated: "
                 "leave evaluate_every and patience null"
             )
-        stages[name] = stage
-    if not stages or adapts == any(module_class(s).trains_end_task for s in stages.values()):
-        task = (
-            "trains an end task, and task=held_out_text has none" if adapts else "has no end task"
+    if not stages:
+        raise UserError(f"method {method.name} has no enabled stage")
+    if adapts == any(module_class(stage).trains_end_task for stage in stages.values()):
+        raise UserError(
+            f"method {method.name} "
+            + ("trains an end task, and this task is none" if adapts else "has no end task")
         )
-        raise UserError(f"method {method} {task if stages else 'has no enabled stage'}")
     return stages
 
 
@@ -98,17 +94,17 @@ def module_class(stage: Stage) -> Any:
         UserError: there is no such class, or it does not say what it trains.
     """
     try:
-        folder, _, name = stage.module.rpartition(".")
-        found = getattr(importlib.import_module(folder), name)
+        package, _, name = stage.module.rpartition(".")
+        module = getattr(importlib.import_module(package), name)
     except (ImportError, AttributeError, ValueError) as error:
         raise UserError(f"module={stage.module} of a stage: {first_line(error)}") from error
-    says = all(hasattr(found, name) for name in ("trains_end_task", "trains_auxiliaries"))
-    if not (isinstance(found, type) and issubclass(found, TaskMixing) and says):
+    says = all(hasattr(module, name) for name in ("trains_end_task", "trains_auxiliaries"))
+    if not (isinstance(module, type) and issubclass(module, TaskMixing) and says):
         raise UserError(
             f"module={stage.module} of a stage is no subclass of TaskMixing that sets "
             "trains_end_task and trains_auxiliaries"
         )
-    return found
+    return module
 
 
 def mixes_with_end_task(module: Any) -> bool:
@@ -136,7 +132,6 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     classification = _classification(config, end_task)
     classification.collate(encoder, 1)  # says so if the encoder does not fit
     splits = end_task.splits(encoder, Path(config.cache_dir).expanduser())
-    _check_stages(config, stages, used, len(splits.train))
     context = auxiliary_context(
         config, encoder, end_task=end_task, train_examples=len(splits.train)
     )
@@ -172,11 +167,11 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
     """Return the end task's objective, with class weights if asked for."""
     node: Any = OmegaConf.to_container(config.classifier, resolve=True)
     options: dict[str, Any] = {"classes": len(end_task.labels)}
-    asked = node.pop("class_weights", None)
-    if asked is None:
+    weights = node.pop("class_weights", None)
+    if weights is None:
         warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
     else:
-        options["class_weights"] = class_weights(asked, end_task.labels, end_task.label_counts)
+        options["class_weights"] = class_weights(weights, end_task.labels, end_task.label_counts)
     objective: TaskObjective[Any] = build(node, "classifier", **options)
     return objective
 
@@ -187,17 +182,17 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
     Raises:
         UserError: an entry of `auxiliary` is not a task, or has a name that is not allowed.
     """
-    found: dict[str, Auxiliary] = {}
+    auxiliaries: dict[str, Auxiliary] = {}
     for name, node in ((str(key), node) for key, node in config.auxiliary.items()):
         if isinstance(node, DictConfig) and "_target_" in node:
             entry: Any = build(node, f"auxiliary.{name}")
             members = getattr(entry, "members", None)
-            found |= {name: entry} if members is None else members(name)
+            auxiliaries |= {name: entry} if members is None else members(name)
         elif name not in SETTINGS:
             raise UserError(f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}")
-    for name in found:
+    for name in auxiliaries:
         check_task_name(name)
-    return found
+    return auxiliaries
 
 
 def auxiliaries_of(stage: Stage, auxiliaries: Mapping[str, Auxiliary]) -> list[str]:
@@ -211,20 +206,14 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
     """Return the auxiliary tasks that some stage trains; the texts of others are not read."""
     auxiliaries, used = named_auxiliaries(config), set()
     for name, stage in stages.items():
-        asked = auxiliaries_of(stage, auxiliaries)
-        chosen = [task for task in asked if not auxiliaries[task].left_out]
-        for task in set(asked) - set(chosen):
+        tasks = auxiliaries_of(stage, auxiliaries)
+        with_text = {task for task in tasks if not auxiliaries[task].left_out}
+        for task in set(tasks) - with_text:
             log.warning("auxiliary %s is left out: no text (auxiliary.%s.path)", task, task)
-        if module_class(stage).trains_auxiliaries and not chosen:
-            wanted = f"auxiliary.{asked[0]}.path=FILE" if asked else "an auxiliary task"
+        if module_class(stage).trains_auxiliaries and not with_text:
+            wanted = f"auxiliary.{tasks[0]}.path=FILE" if tasks else "an auxiliary task"
             raise UserError(f"stage {name} of method {config.method.name} needs {wanted}")
-        used.update(chosen)
-    for name in auxiliaries.keys() - used:
-        for option in ("path", "hub"):
-            if getattr(auxiliaries[name], option, None) and not auxiliaries[name].left_out:
-                log.info(
-                    "auxiliary.%s.%s is not read by method %s", name, option, config.method.name
-                )
+        used |= with_text
     return {name: auxiliary for name, auxiliary in auxiliaries.items() if name in used}
 
 
@@ -260,47 +249,44 @@ def _read(
     return auxiliaries
 
 
-def weighting_needs(config: DictConfig, stage: Stage, auxiliaries: Mapping[str, Any]) -> Needs:
-    """Return what the weighting of a stage needs of a step, after checking the stage's sampling.
+def weighting_needs(
+    config: DictConfig, stages: Mapping[str, Stage], prepared: Prepared
+) -> dict[str, Needs]:
+    """Return what the weighting of each stage needs of a step, after checking that it gets it.
 
     Raises:
-        UserError: the weighting, the sampling and the method do not fit together.
+        UserError: weighting, sampling, module and data of a stage do not fit together.
     """
-    names, module = auxiliaries_of(stage, auxiliaries), module_class(stage)
-    weighting: Weighting = Uniform([END_TASK, *names])
-    if mixes_with_end_task(module):
-        weighting = build(config.weighting, "weighting", task_names=[END_TASK, *names])
-        check_weighting(weighting)
-    check_sampling(weighting, len(names), stage.sampled)
-    needs = weighting.needs
-    if (needs.meta_gradient or needs.second_batches) and stage.freeze_body:
-        raise UserError("freeze_body=true leaves nothing for this weighting to weigh")
-    if needs.meta_gradient and not module.has_meta_head:
-        raise UserError(
-            f"this weighting needs the meta-gradient, which method={config.method.name} does not "
-            "compute"
-        )
-    if module.has_meta_head and isinstance(weighting, FixedWeighting):
-        log.warning("method=%s trains with fixed weights: weighting=meta learns them",
-                    config.method.name)  # fmt: skip
-    return needs
-
-
-def _check_stages(
-    config: DictConfig, stages: Mapping[str, Stage], used: Mapping[str, Auxiliary], train: int
-) -> None:
-    """Check, before the first stage, that all of them can be trained on `train` examples."""
-    mixed = [stage for stage in stages.values() if mixes_with_end_task(module_class(stage))]
-    if not mixed and config.weighting.get("_target_", "").rpartition(".")[2] != "Uniform":
+    auxiliaries = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
+    modules = {name: module_class(stage) for name, stage in stages.items()}
+    target = config.weighting.get("_target_", "").rpartition(".")[2]
+    if target != "Uniform" and not any(map(mixes_with_end_task, modules.values())):
         log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
+    needs = {}
     for name, stage in stages.items():
-        needs = weighting_needs(config, stage, used)
-        apart = stage.meta_head.extra_examples if needs.meta_gradient else 0
+        tasks = auxiliaries_of(stage, auxiliaries)
+        weighting: Weighting = Uniform([END_TASK, *tasks])
+        if mixes_with_end_task(modules[name]):
+            weighting = build(config.weighting, "weighting", task_names=[END_TASK, *tasks])
+            check_weighting(weighting)
+        check_sampling(weighting, len(tasks), stage.sampled)
+        needs[name] = weighting.needs
+        learned = weighting.needs.meta_gradient
+        if (learned or weighting.needs.second_batches) and stage.freeze_body:
+            raise UserError("freeze_body=true leaves nothing for this weighting to weigh")
+        if learned and not modules[name].has_meta_head:
+            raise UserError(
+                "this weighting needs the meta-gradient, which "
+                f"method={config.method.name} does not compute"
+            )
+        apart = stage.meta_head.extra_examples if learned else 0
+        train = len(prepared.splits.train) if apart else 0
         if apart and stage.batch_size + apart > train:
             raise UserError(
                 f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
                 f"examples beside each batch of {stage.batch_size}, but there are only {train}"
             )
+    return needs
 
 
 def write_splits(end_task: EndTask, folder: Path) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import lightning.pytorch as pl
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
@@ -37,12 +36,7 @@ from tartan.runs.baselines import (
     tf_idf_baseline,
 )
 from tartan.runs.card import write_card, write_encoder_card
-from tartan.runs.folder import (
-    CONFIG,
-    INPUTS,
-    check_same_inputs,
-    exclusive_run,
-)
+from tartan.runs.folder import CONFIG, INPUTS, check_same_inputs, exclusive_run
 from tartan.runs.identity import identified
 from tartan.runs.outcome import result_of
 from tartan.runs.prepare import (
@@ -76,18 +70,18 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         if known is not None:
             return known
         check_same_inputs(prepared.fingerprints, folder)
+        chain = StageChain(config, folder, prepared, stages)
         if is_main_process():
             _begin(config, folder, prepared)
         tested = bool(config.evaluate_test and prepared.has_test)
         start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
-        chain = StageChain(config, folder, prepared)
         outcomes = [chain.run(name, stage) for name, stage in stages.items()]
         baselines = []
         if fine_tuning is not None:
             load_whole_state(prepared.encoder.body, start)
-            baseline = StageChain(config, folder / FINE_TUNING, prepared)
             stage = at_equal_cost(fine_tuning, stages, outcomes)
-            outcome = baseline.run(FINE_TUNING, stage)
+            alone = StageChain(config, folder / FINE_TUNING, prepared, {FINE_TUNING: stage})
+            outcome = alone.run(FINE_TUNING, stage)
             scores = evaluate_on_test(outcome.module, chain.data(), config) if tested else None
             baselines.append(fine_tuned(outcome, scores))
         chosen = chain.keep_best()
@@ -117,30 +111,25 @@ class StageChain:
         config: the run's config.
         folder: the folder of checkpoints and logs.
         prepared: data and encoder; the encoder's body is trained in place.
+        stages: the stages, whose weightings are checked here.
     """
 
-    def __init__(self, config: DictConfig, folder: Path, prepared: Prepared) -> None:
+    def __init__(
+        self, config: DictConfig, folder: Path, prepared: Prepared, stages: Mapping[str, Stage]
+    ) -> None:
         self._config, self._folder, self._prepared = config, folder, prepared
+        self._needs = weighting_needs(config, stages, prepared)
         self._heads: dict[str, nn.Module] = {}
         self._best: tuple[float, StageOutcome, dict[str, torch.Tensor]] | None = None
 
-    def run(self, name: str, stage: Stage, observers: Sequence[pl.Callback] = ()) -> StageOutcome:
-        """Train one stage, whose weights the next stage then starts from.
-
-        Args:
-            name: the stage's name.
-            stage: its settings.
-            observers: further callbacks, which come after all others.
-        """
+    def run(self, name: str, stage: Stage) -> StageOutcome:
+        """Train one stage, whose weights the next stage then starts from."""
         config, body = self._config, self._prepared.encoder.body
         self._folder.mkdir(exist_ok=True)
         config.run.stage = name
         module, data = self.build(name, stage)
         with frozen(body) if stage.freeze_body else nullcontext():
-            outcome = fit_stage(
-                module, data, stage, name=name, config=config, folder=self._folder,
-                observers=observers,
-            )  # fmt: skip
+            outcome = fit_stage(module, data, stage, name=name, config=config, folder=self._folder)
         self._heads |= {task.name: task.head for task in module.tasks}
         if not module.trains_end_task:  # also where the stage was finished earlier
             keep_heads(module.tasks, self._prepared.encoder)
@@ -157,9 +146,7 @@ class StageChain:
         config, module_type, prepared = self._config, module_class(stage), self._prepared
         data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
         auxiliaries = {task: auxiliary for task, (auxiliary, _) in prepared.auxiliaries.items()}
-        weighted = mixes_with_end_task(module_type)
-        learned = weighted and weighting_needs(config, stage, auxiliaries).meta_gradient
-        trained = module_type.trains_auxiliaries
+        weighted, trained = mixes_with_end_task(module_type), module_type.trains_auxiliaries
         metrics: Any = OmegaConf.to_container(config.metrics, resolve=True)
         module: TaskMixing = module_type.for_data(
             data,
@@ -171,7 +158,7 @@ class StageChain:
                 for task, head in self._heads.items()
                 if not (stage.fresh_end_head and task == END_TASK)
             },
-            meta_head=stage.meta_head if learned else None,
+            meta_head=stage.meta_head if self._needs[name].meta_gradient else None,
             stage=name,
             metrics={**dict.fromkeys(METRICS), **metrics},
             inner_products=stage.inner_products,
@@ -213,12 +200,12 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
     """Draw the task weights of joint training, if a stage trained the end task with others."""
     title = figure_text(f"{result.method} on {result.task} ({result.encoder})", longest=90)
+    factors = folder / FACTOR_LOG
     for outcome in outcomes:
         if not outcome.task_weights or outcome.dev is None or not result.labels:
             continue
-        factors, image = folder / FACTOR_LOG, folder / "factor_weights.png"
         if factors.exists():
-            draw_factor_weights(factors, outcome.name, title, image)
+            draw_factor_weights(factors, outcome.name, title, folder / "factor_weights.png")
         draw_task_weights(
             folder / STEP_LOG, outcome.name, outcome.evaluations, result.metric, title,
             folder / "task_weights.png",

@@ -21,27 +21,15 @@ from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text, 
 Nodes = Mapping[str, Mapping[str, Any]]
 
 _OF_STAGES = {
-    "accumulate_grad_batches": 1,
-    "barebones": False,
-    "callbacks": None,
-    "check_val_every_n_epoch": None,
-    "default_root_dir": None,
-    "enable_checkpointing": None,
-    "fast_dev_run": False,
-    "gradient_clip_val": None,
-    "limit_test_batches": None,
-    "limit_train_batches": None,
-    "limit_val_batches": None,
-    "logger": None,
-    "max_epochs": None,
-    "max_steps": -1,
-    "overfit_batches": 0,
-    "plugins": None,
-    "reload_dataloaders_every_n_epochs": 0,
-    "use_distributed_sampler": None,
-    "val_check_interval": None,
-}
-"""Options of Lightning's Trainer that a run sets itself, with their defaults."""
+    "accumulate_grad_batches", "barebones", "callbacks", "check_val_every_n_epoch",
+    "default_root_dir", "enable_checkpointing", "fast_dev_run", "gradient_clip_val",
+    "limit_test_batches", "limit_train_batches", "limit_val_batches", "logger", "max_epochs",
+    "max_steps", "overfit_batches", "plugins", "reload_dataloaders_every_n_epochs",
+    "use_distributed_sampler", "val_check_interval",
+}  # fmt: skip
+"""Options of Lightning's Trainer that a run sets itself."""
+_CHOSEN_BY_NAME = {"encoder.name": "PretrainedEncoder", "task.name": "FileTask", "method.name": ""}
+"""Options that name a thing in results, and the class whose name chooses it, or is the user's."""
 
 
 @dataclass
@@ -98,29 +86,6 @@ class RunSettings(Checked):
     paths: Mapping[str, Any]
 
 
-_CHOSEN_BY_NAME = {"encoder.name": "PretrainedEncoder", "task.name": "FileTask", "method.name": ""}
-"""Options that name a thing in results, and the class whose name chooses it, or is the user's."""
-
-
-def _check_names(config: DictConfig) -> None:
-    """Check that the command line renames nothing: MiniLM trained under another model's name.
-
-    Raises:
-        UserError: it gives the name of something that it does not choose.
-    """
-    given = as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
-    for option in map(option_of, given):
-        if option not in _CHOSEN_BY_NAME:
-            continue
-        target = str(config[option.partition(".")[0]].get("_target_", "tartan."))
-        chooses = _CHOSEN_BY_NAME[option]
-        if target.startswith("tartan.") and not (chooses and target.endswith(f".{chooses}")):
-            raise UserError(
-                f"{option} only names what is chosen otherwise: leave it out (encoder=huggingface "
-                "encoder.name=NAME chooses an encoder)"
-            )
-
-
 def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSettings:
     """Return the options of a run, all of them checked, those of its classes too.
 
@@ -131,16 +96,28 @@ def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSetting
     Raises:
         UserError: an option is invalid, or would have no effect.
     """
-    known = {field.name for field in fields(RunSettings)}
-    references = set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))
+    read = {field.name for field in fields(RunSettings)} | {*beside}
+    read |= set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))  # what others refer to
     for name in map(str, config):
-        if name not in known and name not in beside and name not in references:
+        if name not in read:
             raise UserError(f"there is no option {name}, and no option refers to it")
-    for option, default in _OF_STAGES.items():
-        if config.trainer.get(option, default) != default:
-            raise UserError(f"trainer.{option} is not read: options of stages and runs set it")
-    _check_names(config)
+    for name in sorted(_OF_STAGES & {*config.trainer}):
+        raise UserError(f"trainer.{name} is not read: options of stages and runs set it")
+    for option in map(option_of, overrides_of_run()):
+        target = str(OmegaConf.select(config, f"{option.partition('.')[0]}._target_") or "tartan._")
+        name = _CHOSEN_BY_NAME.get(option)
+        # MiniLM would be trained under another model's name
+        if name is not None and target.startswith("tartan.") and target.split(".")[-1] != name:
+            raise UserError(
+                f"{option} only names what is chosen otherwise: leave it out (encoder=huggingface "
+                "encoder.name=NAME chooses an encoder)"
+            )
     settings = typed(config, RunSettings)
     for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
         check_node(config[group], group)
     return settings
+
+
+def overrides_of_run() -> list[str]:
+    """Return the options of the command line; none in a program."""
+    return as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
