@@ -54,13 +54,7 @@ def ran(tmp_path):
 @pytest.mark.longest
 def test_two_processes_give_the_run_of_one_also_after_a_kill(command, ran, tmp_path):
     meta = command("meta_tartan", "max_steps=20", "checkpoint_minutes=0")
-    one, two = ran(meta, "one"), ran(meta, "two", *several(SEVERAL))
-    assert difference(one, two, "joint") < NEAR
-    # the closing table is there once, and no notice of Lightning's
-    assert ran.output.count("task weights  end_task") == 1
-    assert "sync_dist" not in ran.output
-    (stage,) = json.loads((two / "result.json").read_text())["stages"]
-    assert stage["measured"]["processes"] == SEVERAL
+    one = ran(meta, "one")
 
     def kill_one(pid):
         children = children_of(pid)
@@ -71,8 +65,13 @@ def test_two_processes_give_the_run_of_one_also_after_a_kill(command, ran, tmp_p
     code, _ = disturbed([*meta, "hydra.run.dir=killed"], tmp_path, killed, kill_one)
     assert code != 0
     assert not (killed / "result.json").exists()
-    assert difference(two, ran(meta, "killed"), "joint") == 0
+    assert difference(one, ran(meta, "killed"), "joint") < NEAR
     assert "continues after step" in ran.output
+    # the closing table is there once, and no notice of Lightning's
+    assert ran.output.count("task weights  end_task") == 1
+    assert "sync_dist" not in ran.output
+    (stage,) = json.loads((killed / "result.json").read_text())["stages"]
+    assert stage["measured"]["processes"] == SEVERAL
 
 
 @pytest.mark.processes

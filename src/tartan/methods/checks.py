@@ -179,11 +179,7 @@ def check_processes(module: TrainingStep, trainer: pl.Trainer) -> None:
 
 
 def check_data(module: TaskMixing, data: TaskData, *, trains: bool) -> Tensor | None:
-    """Check that data are the module's, or have some of its labels where it is not trained.
-
-    Returns:
-        The module's index of each of the data's labels, int64 `(labels,)`; None for the same.
-    """
+    """Check that data fit; return the module's indices of their labels, None for the same ones."""
     prepared = data.prepared
     if not _reads_alike(module.encoder, prepared.encoder):
         raise UserError(

@@ -130,7 +130,7 @@ class EndTaskClassifier(pl.LightningModule):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier as a folder that Transformers and `python -m src.predict` load.
 
-        Of several processes the main one writes. With `ShardStrategy` all have to call this.
+        All processes call this, and the main one writes.
         """
         task, _ = self._evaluated()
         remark = self._written(

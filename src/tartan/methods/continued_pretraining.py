@@ -38,7 +38,6 @@ class ContinuedPretraining(TaskMixing):
         return Monitor(PERPLEXITY) if self._held_out else None
 
     def validation_step(self, batch: MicroBatch, batch_idx: int, dataloader_idx: int = 0) -> None:
-        """Add a batch of held-out texts to the mean loss."""
         task = self.tasks[0]
         features = task.objective.features(self.body, batch.inputs)
         targets = task.objective.targets(batch.inputs)
@@ -46,7 +45,6 @@ class ContinuedPretraining(TaskMixing):
         self.evaluation_loss.update(losses.mean(), batch.units)
 
     def on_validation_epoch_end(self) -> None:
-        """Log the mean loss over all masked tokens, and the perplexity."""
         loss = self.evaluation_loss.compute()
         self._log_values("dev", {"loss": loss, PERPLEXITY: loss.exp()}, PERPLEXITY)
 
@@ -57,7 +55,7 @@ class ContinuedPretraining(TaskMixing):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
 
-        Of several processes the main one writes. With `ShardStrategy` all have to call this.
+        All processes call this, and the main one writes.
         """
         tokenizer = require_text_encoder(self.encoder, "continued pre-training").tokenizer
         head = self.tasks[0].head

@@ -35,12 +35,7 @@ METRICS: Mapping[str, Node] = {
 
 
 class TaskHeads(nn.ModuleDict):
-    """The tasks' heads by name; one that tasks share is stored under the first one's name.
-
-    Args:
-        tasks: the tasks.
-        labels: the end task's label names in index order.
-    """
+    """The tasks' heads by name; one that tasks share is stored under the first one's name."""
 
     def __init__(self, tasks: Sequence[Task], labels: Sequence[str]) -> None:
         first = {id(task.head): task for task in reversed(tasks)}

@@ -49,11 +49,7 @@ class ShardStrategy(ModelParallelStrategy):
 
 
 def strategy_of(settings: DictConfig) -> Strategy | str:
-    """Return Lightning's strategy for the settings in `conf/trainer/`.
-
-    Raises:
-        UserError: torchrun has started another number of processes.
-    """
+    """Return Lightning's strategy for the settings in `conf/trainer/`."""
     name = settings.get("strategy", "auto")
     devices, nodes = settings.get("devices", 1), settings.get("num_nodes", 1)
     outside = torchrun_processes()
