@@ -83,16 +83,6 @@ def test_the_confusion_is_that_of_scikit_learn_and_outlives_the_reset():
     assert set(metrics.confusion) == {"whole"}
 
 
-def test_metrics_that_agree_on_the_first_batch_keep_states_of_their_own():
-    tops = {f"top{k}": MulticlassAccuracy(num_classes=4, top_k=k, average="micro") for k in (2, 3)}
-    metrics = EndTaskMetrics(tops, "top2", 4)
-    logits = torch.tensor([[4.0, 3, 2, 1]]).repeat(3, 1)
-    metrics.update(logits[:1], torch.tensor([0]))
-    metrics.update(logits[1:], torch.tensor([2, 2]))
-    values = {name: float(value) for name, value in metrics.compute(False).items()}
-    assert values == {"top2": pytest.approx(1 / 3), "top3": 1}
-
-
 def all_metrics(classes):
     """Every kind of metric, those of labels, of probabilities and of several guesses."""
     metrics = {name: kind(num_classes=classes) for name, kind in NAMED.items()}

@@ -17,7 +17,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig
 
 from tartan.check import overlap, tokens
-from tartan.check.advice import Facts, Recommendation, recommend
+from tartan.check.advice import Recommendation, recommend
 from tartan.check.trial import estimate_stages
 from tartan.core.device import is_on_cuda
 from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
@@ -48,9 +48,7 @@ class Findings:
             are empty for images.
         same: see `overlap.same_texts`.
         with_baseline: whether the run fine-tunes at equal cost afterwards.
-        memory_gib: memory of the machine, or of the GPU.
         remarks: warnings that the run itself will log.
-        advice: the recommended method, and further warnings.
     """
 
     title: str
@@ -95,7 +93,7 @@ def findings_of(config: DictConfig) -> Findings:
             with_baseline=baseline is not None,
             memory_gib=memory / 2**30,
             remarks=list(dict.fromkeys(remarks)),
-            advice=recommend(Facts(**facts, memory=share)),
+            advice=recommend(facts | {"memory": share}),
         )
 
 
@@ -176,7 +174,7 @@ def _facts(
     stages: dict[str, Stage],
     tables: dict[str, pd.DataFrame],
 ) -> dict[str, Any]:
-    """Return the entries of `Facts`, without the memory."""
+    """Return the facts of `advice.yaml`, without the memory."""
     task, encoder, labels = prepared.end_task, prepared.encoder, tables["labels"]
     choices = HydraConfig.get().runtime.choices if HydraConfig.initialized() else {}
     heads = [stage for stage in stages.values() if not stage.meta_head.extra_examples]
@@ -223,15 +221,10 @@ def _facts(
 def _warnings() -> Iterator[list[str]]:
     """Collect this project's warnings in a list instead of printing them."""
     messages: list[str] = []
-
-    class Keep(logging.Handler):
-        def emit(self, record: logging.LogRecord) -> None:
-            messages.append(record.getMessage())
-
-    log, keep = logging.getLogger("tartan"), Keep(logging.WARNING)
-    before = log.propagate
+    log, keep = logging.getLogger("tartan"), logging.Handler(logging.WARNING)
+    keep.emit = lambda record: messages.append(record.getMessage())  # type: ignore[method-assign]
+    before, log.propagate = log.propagate, False
     log.addHandler(keep)
-    log.propagate = False
     try:
         yield messages
     finally:

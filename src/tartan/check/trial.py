@@ -39,21 +39,17 @@ class StepTimes(pl.Callback):
         self._began = 0.0
 
     def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
-        """Start the clock of a step."""
         self._began = now(pl_module.device)
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
-        """Record the time of a step."""
         self.steps.append(now(pl_module.device) - self._began)
 
     def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Start the clock of the evaluation."""
         self._began = now(pl_module.device)
 
     def on_validation_batch_end(
         self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, *_: Any
     ) -> None:
-        """Record the time and examples of the evaluation so far."""
         self.evaluation = now(pl_module.device) - self._began
         self.examples += batch.examples
 
@@ -107,6 +103,9 @@ def estimate_stages(
 def _trainer(config: DictConfig, times: StepTimes) -> pl.Trainer:
     accelerator = str(config.trainer.accelerator)
     precision: Any = resolve_precision(config.trainer.precision, accelerator)
+    quiet = dict.fromkeys(
+        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
+    )
     return pl.Trainer(
         accelerator=accelerator,
         devices=1,
@@ -117,9 +116,6 @@ def _trainer(config: DictConfig, times: StepTimes) -> pl.Trainer:
         limit_val_batches=EVALUATION_BATCHES,
         num_sanity_val_steps=0,
         callbacks=[times],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
         default_root_dir=config.run.folder,
+        **quiet,
     )

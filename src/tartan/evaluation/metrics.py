@@ -61,18 +61,15 @@ class EndTaskMetrics(nn.Module):
     @property
     def modes(self) -> dict[str, str]:
         """Return the direction, `max` or `min`, of each metric that has one, by name."""
-        own = {**self.whole.by_prediction, **self.whole.by_probability}
-        better = {name: metric.higher_is_better for name, metric in own.items()}
+        metrics = {**self.whole.by_prediction, **self.whole.by_probability}
+        better = {name: metric.higher_is_better for name, metric in metrics.items()}
         return {n: "max" if high else "min" for n, high in better.items() if high is not None}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
-        """Count a batch.
+        """Count a batch of logits `(n, classes)` and label indices `(n,)`.
 
-        Args:
-            logits: float `(n, classes)`.
-            labels: label indices, int `(n,)`.
-            unseen: whether each example is absent from train, bool `(n,)`; None where that is not
-                known, and then none counts as unseen.
+        `unseen` says whether each example is absent from train, bool `(n,)`; where it is None, none
+        counts as unseen.
         """
         self.whole.update(logits, labels)
         if unseen is not None and bool(unseen.any()):
@@ -82,9 +79,7 @@ class EndTaskMetrics(nn.Module):
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """Return all metrics by name, and set `confusion`.
 
-        Args:
-            any_unseen: whether any process `saw_unseen`; all processes have to compute the same
-                metrics. Names of metrics on unseen examples end in `_unseen`.
+        `any_unseen` says whether any process `saw_unseen`: all have to compute the same metrics.
         """
         values = self.whole.compute()
         self.confusion = {"whole": self.whole.counts.compute()}

@@ -10,7 +10,6 @@ from torchmetrics import Metric
 from torchmetrics.classification import (
     MulticlassAccuracy,
     MulticlassAUROC,
-    MulticlassAveragePrecision,
     MulticlassCohenKappa,
     MulticlassF1Score,
     MulticlassMatthewsCorrCoef,
@@ -39,23 +38,18 @@ class BalancedAccuracy(MulticlassAccuracy):
 class AUROC(MulticlassAUROC):
     """Mean area under the ROC curve, one label against the others, of the labels that occur."""
 
+    area = staticmethod(multiclass_auroc)
+
     def compute(self) -> Tensor:
-        return _over_occurring(self, multiclass_auroc)
+        occurring, labels = dim_zero_cat(self.target).unique(return_inverse=True)
+        scores = dim_zero_cat(self.preds)[:, occurring]
+        return self.area(scores, labels, len(occurring), average="macro", validate_args=False)
 
 
-class AveragePrecision(MulticlassAveragePrecision):
+class AveragePrecision(AUROC):
     """Mean area under the precision-recall curve of the labels that occur."""
 
-    def compute(self) -> Tensor:
-        return _over_occurring(self, multiclass_average_precision)
-
-
-def _over_occurring(
-    metric: MulticlassAUROC | MulticlassAveragePrecision, area: Callable[..., Tensor]
-) -> Tensor:
-    occurring, labels = dim_zero_cat(metric.target).unique(return_inverse=True)
-    probabilities = dim_zero_cat(metric.preds)[:, occurring]
-    return area(probabilities, labels, len(occurring), average="macro", validate_args=False)
+    area = staticmethod(multiclass_average_precision)
 
 
 NAMED: dict[str, Callable[..., Metric]] = {

@@ -36,8 +36,8 @@ class PermutationTest:
     """The p-values: shares of permutations with a difference as large as the observed one.
 
     Attributes:
-        one_sided: p-value against ours being no better, as in the paper.
-        two_sided: p-value against no difference: twice the smaller one-sided p, at most 1.
+        one_sided: against ours being no better, as in the paper.
+        two_sided: against no difference: twice the smaller one-sided p, at most 1.
         smallest_two_sided: the smallest two-sided p that is possible with so few values.
     """
 
@@ -52,8 +52,7 @@ class Effect:
 
     Attributes:
         difference: difference of the means, ours minus theirs.
-        interval: its 95 % interval: Welch's, of pairs Student's; None where the values tell no
-            spread.
+        interval: Welch's, of pairs Student's; None where the values tell no spread.
         superiority: share of pairs (one of ours, one of theirs) in which ours is larger; ties count
             half (Vargha and Delaney's A).
     """
@@ -82,9 +81,8 @@ def permutation_test(
     Raises:
         ValueError: a side has fewer than two values, or the sides of pairs differ in length.
     """
-    _check_sides(ours, theirs)
-    if paired and len(ours) != len(theirs):
-        raise ValueError("paired values must be as many on one side as on the other")
+    if min(len(ours), len(theirs)) < 2 or (paired and len(ours) != len(theirs)):
+        raise ValueError("a comparison needs two values on each side, and pairs as many on both")
     count = 2 ** len(ours) if paired else comb(len(ours) + len(theirs), len(ours))
 
     def difference(
@@ -110,11 +108,7 @@ def permutation_test(
 
 
 def effect_of(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = False) -> Effect:
-    """Return the difference of the means with its interval; arguments as `permutation_test`.
-
-    Raises:
-        ValueError: a side has fewer than two values, and they are no pairs.
-    """
+    """Return the difference of the means with its interval; arguments as `permutation_test`."""
     left, right = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
     apart = left - right if paired else left[:, None] - right[None, :]
     interval = mean_interval(apart.tolist()) if paired else difference_interval(ours, theirs)
@@ -132,16 +126,15 @@ def mean_interval(values: Sequence[float]) -> Interval | None:
 
 
 def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Interval | None:
-    """Return Welch's interval of the difference of two means; None where neither side varies.
-
-    Raises:
-        ValueError: a side has fewer than two values.
-    """
-    _check_sides(ours, theirs)
+    """Return Welch's interval of the difference of two means; None where neither side varies."""
     if not (_vary(ours) or _vary(theirs)):
         return None
     with catch_warnings(action="ignore", category=RuntimeWarning):  # one side may be constant
         return Interval(*stats.ttest_ind(ours, theirs, equal_var=False).confidence_interval())
+
+
+def _vary(values: Sequence[float]) -> bool:
+    return len(values) > 1 and stdev(values) >= LEAST_SPREAD
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -155,15 +148,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = np.empty(len(order))
     adjusted[order] = np.maximum.accumulate(np.minimum(raised, 1.0))
     return [float(p) for p in adjusted]
-
-
-def _check_sides(ours: Sequence[float], theirs: Sequence[float]) -> None:
-    if min(len(ours), len(theirs)) < 2:
-        raise ValueError("a comparison needs two values on each side")
-
-
-def _vary(values: Sequence[float]) -> bool:
-    return len(values) > 1 and stdev(values) >= LEAST_SPREAD
 
 
 @dataclass(frozen=True)
@@ -201,24 +185,23 @@ def bootstrap_interval(
     metric is not a function of it, or is of another form than its name says.
     """
     counts = np.asarray(confusion, dtype=np.int64)
+    right, true, predicted = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
     total = int(counts.sum())
     if metric not in _AVERAGES or total == 0:
         return None
-    measured = _average(metric, counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0))
-    if abs(float(measured) - value) > 1e-4:
+    if abs(_average(metric, right, true, predicted) - value) > 1e-4:
         return None
-    generator = np.random.default_rng(0)
+    generator, values = np.random.default_rng(0), []
     labels, predictions = np.nonzero(counts)  # only cells that are not empty are drawn
-    shares, places = counts[labels, predictions] / total, np.arange(len(labels))
+    shares, diagonal = counts[labels, predictions] / total, labels == predictions
     of_label, of_prediction = (  # one-hot, (cells, classes)
-        sparse.csr_array((np.ones_like(own), (places, own)), shape=(len(own), len(counts)))
-        for own in (labels, predictions)
+        sparse.csr_array((np.ones_like(of), (range(len(of)), of)), shape=(len(of), len(counts)))
+        for of in (labels, predictions)
     )
-    right, values = labels == predictions, []
-    block = max(1, _AT_ONCE // max(len(places), len(counts)))
+    block = max(1, _AT_ONCE // max(len(labels), len(counts)))
     for start in range(0, RESAMPLES, block):
         drawn = generator.multinomial(total, shares, size=min(block, RESAMPLES - start))
-        of_right = drawn[:, right] @ of_label[right]
+        of_right = drawn[:, diagonal] @ of_label[diagonal]
         values.append(_average(metric, of_right, drawn @ of_label, drawn @ of_prediction))
     low, high = np.quantile(np.concatenate(values), [0.025, 0.975])
     return Interval(float(low), float(high))

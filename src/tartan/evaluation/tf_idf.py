@@ -40,14 +40,11 @@ def best_tf_idf(
     strengths: Iterable[float],
     class_weights: Iterable[ClassWeight] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier for each setting, and return the first with the best score.
+    """Fit a classifier for each setting, and return the first with the best `score` on dev.
 
-    Args:
-        texts: training texts, of which words alone, or pairs of words too, are counted.
-        labels: their label indices; every label occurs.
-        score: returns a classifier's score on dev.
-        strengths: values of `C`, the inverse of the regularisation.
-        class_weights: `balanced` for labels that count equally, None for examples that do.
+    Words alone, or pairs of words too, are counted. Every label occurs in `labels`. `strengths` are
+    values of `C`, the inverse of the regularisation; of the `class_weights`, with `balanced` labels
+    count equally, with None examples do.
     """
     vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in (1, 2)]
     read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]
