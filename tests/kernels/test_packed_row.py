@@ -40,7 +40,7 @@ def varlen_attn(monkeypatch):
     """The CPU as a GPU with `varlen_attn`, which takes float64 too."""
     stand_in = VarlenAttn()
     monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ("varlen_attn",))
-    monkeypatch.setattr(varlen, "_varlen_attn", lambda: stand_in)
+    monkeypatch.setattr(varlen, "_function", lambda kernel: stand_in)
     monkeypatch.setattr(varlen, "TYPES", (*varlen.TYPES, torch.float64))
     return stand_in
 

@@ -16,11 +16,10 @@ BOTH = ("varlen_attn", "flash_attn")
 
 @pytest.fixture(autouse=True)
 def _looked_up_anew():
-    functions = (usable_kernels, kernels._varlen_attn, kernels._flash_attn)
-    for function in functions:
+    for function in (usable_kernels, kernels._function):
         function.cache_clear()
     yield
-    for function in functions:
+    for function in (usable_kernels, kernels._function):
         function.cache_clear()
 
 
@@ -87,7 +86,7 @@ def test_a_torch_without_the_kernel_or_its_window_has_it_not(gpu, monkeypatch):
     monkeypatch.setitem(sys.modules, "flash_attn", None)
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", None)  # before torch 2.10
     assert usable_kernels() == ()
-    for function in (usable_kernels, kernels._varlen_attn):
+    for function in (usable_kernels, kernels._function):
         function.cache_clear()
     older = ModuleType("torch.nn.attention.varlen")
     older.varlen_attn = lambda query, key, value, cu_seq_q, cu_seq_k, max_q, max_k: query

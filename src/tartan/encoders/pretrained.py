@@ -21,10 +21,10 @@ from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
 from tartan.encoders.safe_loading import (
-    has_tokenizer,
     load_config,
     load_model,
     load_tokenizer,
+    one_line,
     without_pooler,
 )
 from tartan.encoders.text_encoder import (
@@ -33,7 +33,7 @@ from tartan.encoders.text_encoder import (
     check_tokenizer_fits,
     require_text_encoder,
 )
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.files import OFFLINE, check_reachable, check_sha256
 from tartan.settings import Below1, Checked, Natural, NonNegative
 
@@ -224,45 +224,34 @@ def load_folder(
 
     `dropout` are the probabilities for attention weights and elsewhere.
     """
-    if not has_tokenizer(folder):  # Transformers would return an empty one
-        raise UserError(f"encoder folder {folder} has no tokenizer; save it there too")
-    try:
-        encoder = _load(folder, name, dropout, trust_remote_code)
-    except UserError:
-        raise
-    except Exception as error:  # a damaged configuration leads to errors of any class
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise UserError(f"encoder {name} cannot be loaded from {folder} ({reason})") from error
+    with one_line(f"encoder {name} in {folder}"):
+        config = load_config(folder, trust_remote_code)
+        entries = ("attention_probs_dropout_prob", "hidden_dropout_prob")
+        for entry, rate in zip(entries, dropout, strict=True):
+            if rate is not None and not hasattr(config, entry):
+                raise UserError(
+                    f"encoder {name} ({config.model_type}) has no configuration entry {entry!r}; "
+                    "leave encoder.attention_dropout and encoder.hidden_dropout at null"
+                )
+            if rate is not None:
+                setattr(config, entry, rate)
+        tokenizer = load_tokenizer(folder, trust_remote_code)
+        kinds = config.architectures or []
+        head = None
+        if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
+            load = partial(load_model, AutoModelForMaskedLM, folder, trust_remote_code)
+            model, loading = load(config=config)
+            body, head = split_masked_lm(model, set(loading["missing_keys"]))
+        else:
+            load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
+            model, loading = without_pooler(load)
+            body = model
+        # Transformers draws at random what the checkpoint lacks
+        of_body = {id(parameter) for parameter in body.parameters()}
+        lacking = set(loading["missing_keys"])
+        for parameter_name, parameter in model.named_parameters():
+            if parameter_name in lacking and id(parameter) in of_body:
+                raise UserError(f"encoder folder {folder}: its weights lack {parameter_name}")
+    encoder = TextEncoder(name=name, body=body.train(), tokenizer=tokenizer, mlm_head=head)
     check_tokenizer_fits(encoder.tokenizer, encoder.body, f"encoder folder {folder}")
     return encoder
-
-
-def _load(
-    folder: Path, name: str, dropout: tuple[float | None, float | None], trust_remote_code: bool
-) -> TextEncoder:
-    config = load_config(folder, trust_remote_code)
-    entries = ("attention_probs_dropout_prob", "hidden_dropout_prob")
-    for entry, rate in zip(entries, dropout, strict=True):
-        if rate is not None and not hasattr(config, entry):
-            raise UserError(
-                f"encoder {name} ({config.model_type}) has no configuration entry {entry!r}; "
-                "leave encoder.attention_dropout and encoder.hidden_dropout at null"
-            )
-        if rate is not None:
-            setattr(config, entry, rate)
-    tokenizer = load_tokenizer(folder, trust_remote_code)
-    kinds = config.architectures or []
-    if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
-        model, loading = load_model(AutoModelForMaskedLM, folder, trust_remote_code, config=config)
-        body, head = split_masked_lm(model, set(loading["missing_keys"]))
-    else:
-        load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
-        model, loading = without_pooler(load)
-        body, head = model, None
-    # Transformers draws at random what the checkpoint lacks
-    of_body = {id(parameter) for parameter in body.parameters()}
-    lacking = set(loading["missing_keys"])
-    for parameter_name, parameter in model.named_parameters():
-        if parameter_name in lacking and id(parameter) in of_body:
-            raise UserError(f"encoder folder {folder}: its weights lack {parameter_name}")
-    return TextEncoder(name=name, body=body.train(), tokenizer=tokenizer, mlm_head=head)

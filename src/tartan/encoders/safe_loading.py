@@ -56,6 +56,9 @@ def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConf
 
 def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
     """Load the tokenizer in `folder`, as `load_config` does."""
+    if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
+        # Transformers would return an empty one
+        raise UserError(f"{folder} has no tokenizer; save it there too")
     tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
     path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
@@ -66,9 +69,16 @@ def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedT
     return tokenizer
 
 
-def has_tokenizer(folder: Path) -> bool:
-    """Return whether a folder holds a tokenizer's vocabulary."""
-    return any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern))
+@contextmanager
+def one_line(what: str) -> Iterator[None]:
+    """Make a UserError of any error: a damaged configuration leads to all classes of them."""
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        reason = f"{type(error).__name__}: {first_line(error)}"
+        raise UserError(f"{what} cannot be read ({reason})") from error
 
 
 def load_model(

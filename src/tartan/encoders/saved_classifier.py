@@ -24,13 +24,13 @@ from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.safe_loading import (
     LoadingInfo,
     check_finite_weights,
-    has_tokenizer,
     load_config,
     load_model,
     load_tokenizer,
+    one_line,
 )
 from tartan.encoders.text_encoder import check_tokenizer_fits, max_positions_of
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.files import is_inside, read_bytes
 
 _LONGEST = 1 << 20
@@ -86,17 +86,10 @@ def load_classifier(path: Path) -> SavedClassifier:
     Runs no code of the folder, and reads weights from safetensors only.
     """
     folder = classifier_folder(path)
-    if not has_tokenizer(folder):  # Transformers would return an empty one
-        raise UserError(f"model={path}: {folder} has no tokenizer; save it there too")
-    try:
+    with one_line(f"model={path}: the classifier"):
         tokenizer = load_tokenizer(folder)
         is_apart = (folder / HEAD).is_file()
         model, body, labels = _body_and_head(folder) if is_apart else _whole(folder)
-    except UserError:
-        raise
-    except Exception as error:  # a damaged configuration leads to errors of any class
-        reason = f"{type(error).__name__}: {first_line(error)}"
-        raise UserError(f"model={path}: the classifier cannot be read ({reason})") from error
     if len(set(labels)) < max(2, len(labels)):
         raise UserError(f"model={path}: it needs at least two labels, each with another name")
     check_tokenizer_fits(tokenizer, body, f"model={path}")

@@ -14,6 +14,10 @@ from torch import Tensor
 
 Kernel = Literal["varlen_attn", "flash_attn"]
 """PyTorch's own kernel, without dropout, and that of the package flash-attn, with dropout."""
+_PLACES: dict[Kernel, tuple[str, str]] = {
+    "varlen_attn": ("torch.nn.attention.varlen", "varlen_attn"),
+    "flash_attn": ("flash_attn", "flash_attn_varlen_func"),
+}
 TYPES = (torch.bfloat16, torch.float16)
 """Types of numbers that the kernels support."""
 
@@ -36,8 +40,7 @@ def usable_kernels(device: str = "cuda") -> tuple[Kernel, ...]:
         return ()
     if torch.cuda.get_device_capability() < (8, 0):
         return ()
-    functions = {"varlen_attn": _varlen_attn(), "flash_attn": _flash_attn()}
-    return tuple(name for name, function in functions.items() if function is not None)  # type: ignore[misc]
+    return tuple(kernel for kernel in _PLACES if _function(kernel) is not None)
 
 
 def within_texts(
@@ -63,35 +66,23 @@ def within_texts(
     """
     options: dict[str, Any] = {"window_size": (-1, -1) if window is None else (window - 1,) * 2}
     if kernel == "varlen_attn":
-        function = _varlen_attn()
         options |= {"scale": scale}
     else:
-        function = _flash_attn()
         # otherwise the queries' gradient is summed in the order in which threads finish
         options |= {"dropout_p": dropout, "softmax_scale": scale, "deterministic": True}
+    function = _function(kernel)
     assert function is not None, "only usable kernels are chosen"
     attended: Tensor = function(*inputs, ends, ends, longest, longest, **options)
     return attended
 
 
 @cache
-def _varlen_attn() -> Callable[..., Any] | None:
+def _function(kernel: Kernel) -> Callable[..., Any] | None:
+    place, name = _PLACES[kernel]
     try:
-        module = importlib.import_module("torch.nn.attention.varlen")
-    except ImportError:
+        function: Callable[..., Any] = getattr(importlib.import_module(place), name)
+    except ImportError:  # also where flash-attn was built for another torch
         return None
-    # it logs its backend at every call
-    logging.getLogger(module.__name__).setLevel(logging.WARNING)
-    function: Callable[..., Any] = module.varlen_attn
-    known = inspect.signature(function).parameters
-    return function if {"scale", "window_size"} <= known.keys() else None  # 2.11 or newer
-
-
-@cache
-def _flash_attn() -> Callable[..., Any] | None:
-    try:
-        module = importlib.import_module("flash_attn")
-    except ImportError:  # also where it was built for another torch
-        return None
-    function: Callable[..., Any] = module.flash_attn_varlen_func
-    return function
+    logging.getLogger(place).setLevel(logging.WARNING)  # torch logs its backend at every call
+    # torch's takes a window in 2.11 or newer
+    return function if "window_size" in inspect.signature(function).parameters else None
