@@ -135,21 +135,53 @@ def test_code_is_run_only_where_it_is_trusted(canary, tmp_path, monkeypatch, cap
     assert not canary.exists()
 
 
+CONFIG, TOKENIZER = "config.json", "tokenizer_config.json"
+
+
 @pytest.mark.parametrize(
-    "entries",
+    ("file", "entries", "match"),
     [
-        {"_attn_implementation": "kernels-community/flash-attn2"},
-        {"attn_implementation": "paged|somebody/kernel@main:name"},
-        {"attn_implementation": {"": "sdpa", "text_config": "somebody/kernel"}},
-        {"text_config": {"_attn_implementation_internal": "somebody/kernel"}},
-        {"_experts_implementation": "somebody/kernel"},
-        {"attn_implementation": "flash_attention_2"},
+        # kernels that may come from the Hub
+        (CONFIG, {"_attn_implementation": "kernels-community/flash-attn2"}, "attn2"),
+        (CONFIG, {"attn_implementation": "paged|somebody/kernel@main:name"}, "kernel"),
+        (CONFIG, {"attn_implementation": {"": "sdpa", "text_config": "a/kernel"}}, "kernel"),
+        (CONFIG, {"text_config": {"_attn_implementation_internal": "a/kernel"}}, "kernel"),
+        (CONFIG, {"_experts_implementation": "somebody/kernel"}, "kernel"),
+        (CONFIG, {"attn_implementation": "flash_attention_2"}, "flash"),
+        # other files, or weights of another kind
+        (CONFIG, {"quantization_config": {"quant_method": "fp8"}}, "quantization_config"),
+        (CONFIG, {"transformers_weights": "adapter_model.bin"}, "transformers_weights"),
+        (CONFIG, {"configuration_files": ["config.4.0.0.json"]}, "configuration_files"),
+        (CONFIG, {"gguf_file": "/etc/hostname"}, "gguf_file"),
+        (CONFIG, {"model_type": "timm_wrapper", "architecture": "resnet18"}, "timm"),
+        (TOKENIZER, {"fast_tokenizer_files": ["../tokenizer.json"]}, "fast_tokenizer_files"),
+        (TOKENIZER, {"vocab_file": "/elsewhere"}, "vocab_file is set"),
+        (TOKENIZER, {"spm_file": "/elsewhere"}, "spm_file is set"),
+        ("model.safetensors.index.json", {"weight_map": {"a.bias": "part.bin"}}, "part.bin"),
+        ("adapter_config.json", {"base_model_name_or_path": "somebody/model"}, "adapter"),
+        ("shard-00000-model-00001-of-00001.safetensors", {}, "distributed"),
+        # what nothing else checks
+        (TOKENIZER, {"model_max_length": "../../x"}, "model_max_length"),
+        (TOKENIZER, {"model_max_length": float("nan")}, "model_max_length"),
+        (TOKENIZER, {"model_max_length": -1}, "model_max_length"),
+        (TOKENIZER, {"model_input_names": "input_ids"}, "model_input_names"),
     ],
+    ids=str,
 )
-def test_kernels_that_may_come_from_the_hub_are_refused_by_name(entries, tmp_path):
+def test_what_would_read_other_files_or_run_code_from_the_hub_is_refused(
+    file, entries, match, tmp_path
+):
     folder = save(tmp_path / "model")
-    change(folder / "config.json", **entries)
-    refused(folder, match=r"config\.json: .*_implementation.*(kernel|flash)")
+    path = folder / file
+    path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | entries))
+    refused(folder, match=match)
+
+
+def test_a_tokenizers_usual_names_of_its_own_files_are_read(tmp_path):
+    folder = save(tmp_path / "model")
+    usual = dict.fromkeys(("tokenizer_file", "special_tokens_map_file"), "/root/x.json")
+    change(folder / TOKENIZER, vocab_file=None, **usual)
+    load_tokenizer(folder)
 
 
 @pytest.mark.parametrize(
@@ -203,29 +235,18 @@ def test_no_architecture_is_built_from_code_that_a_configuration_names():
         assert trusted == "False", place
 
 
-@pytest.mark.parametrize(
-    ("entries", "named"),
-    [
-        ({"model_max_length": "../../x"}, "model_max_length"),
-        ({"model_max_length": float("nan")}, "model_max_length"),
-        ({"model_max_length": -1}, "model_max_length"),
-        ({"model_input_names": "input_ids"}, "model_input_names"),
-    ],
-)
-def test_a_tokenizers_settings_that_nothing_else_checks_are_one_line(entries, named, tmp_path):
-    folder = save(tmp_path / "model")
-    change(folder / "tokenizer_config.json", **entries)
-    refused(folder, match=rf"tokenizer_config\.json: {named}")
-
-
-@pytest.mark.parametrize(
-    "name", ["config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"]
-)
+@pytest.mark.parametrize("name", [CONFIG, "model.safetensors", "tokenizer.json", "more/x.jinja"])
 def test_a_link_out_of_the_folder_is_not_read(name, tmp_path):
     folder = save(tmp_path / "model")
-    (folder / name).rename(tmp_path / name)
-    (folder / name).symlink_to(tmp_path / name)
+    outside = tmp_path / "outside"
+    (folder / "more").mkdir()  # such as chat templates, which are saved with the tokenizer
+    (folder / "more" / "x.jinja").write_text("secret")
+    (folder / name).rename(outside)
+    (folder / name).symlink_to(outside)
     refused(folder, match=rf"{name} is a link out of the model's folder")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "classifier").symlink_to(folder)
+    refused(tmp_path / "run", load_classifier, match="classifier is a link out of")
 
 
 @pytest.mark.parametrize("name", ["config.json", "tokenizer.json", "labels.json"])
@@ -255,51 +276,3 @@ def test_a_tokenizer_of_two_tokenizers_runs_no_code_of_theirs(standard_input, ca
 def test_all_loading_goes_through_one_module():
     places = {place.split(":")[0] for place, _ in calls("from_pretrained")}
     assert places == {"src/tartan/encoders/safe_loading.py"}
-
-
-@pytest.mark.parametrize(
-    ("file", "entries"),
-    [
-        ("config.json", {"quantization_config": {"quant_method": "fp8"}}),
-        ("config.json", {"transformers_weights": "adapter_model.bin"}),
-        ("config.json", {"configuration_files": ["config.4.0.0.json"]}),
-        ("config.json", {"gguf_file": "/etc/hostname"}),
-        ("config.json", {"model_type": "timm_wrapper", "architecture": "resnet18"}),
-        ("tokenizer_config.json", {"fast_tokenizer_files": ["../tokenizer.4.0.0.json"]}),
-        ("model.safetensors.index.json", {"weight_map": {"classifier.bias": "part.bin"}}),
-        ("adapter_config.json", {"base_model_name_or_path": "somebody/model"}),
-        ("shard-00000-model-00001-of-00001.safetensors", {}),
-    ],
-    ids=str,
-)
-def test_what_makes_transformers_read_other_files_or_weights_is_refused(file, entries, tmp_path):
-    folder = save(tmp_path / "model")
-    path = folder / file
-    path.write_text(json.dumps((json.loads(path.read_text()) if path.exists() else {}) | entries))
-    refused(folder)
-
-
-def test_a_link_out_of_a_folder_within_is_not_read(tmp_path):
-    """Transformers reads chat templates, and saves them with the tokenizer."""
-    folder = save(tmp_path / "model")
-    (tmp_path / "secret").write_text("secret")
-    (folder / "additional_chat_templates").mkdir()
-    (folder / "additional_chat_templates" / "x.jinja").symlink_to(tmp_path / "secret")
-    refused(folder, match=r"x\.jinja is a link out of the model's folder")
-
-
-@pytest.mark.parametrize("entry", ["vocab_file", "merges_file", "gguf_file", "spm_file"])
-def test_a_tokenizer_reads_no_file_that_its_settings_name(entry, tmp_path):
-    folder = save(tmp_path / "model")
-    usual = dict.fromkeys(("tokenizer_file", "special_tokens_map_file"), "/root/x.json")
-    change(folder / "tokenizer_config.json", **{entry: None}, **usual)
-    load_tokenizer(folder)
-    change(folder / "tokenizer_config.json", **{entry: str(tmp_path / "elsewhere")})
-    refused(folder, match=rf"{entry} is set")
-
-
-def test_a_run_whose_classifier_is_a_link_elsewhere_is_not_read(tmp_path):
-    save(tmp_path / "private")
-    (tmp_path / "run").mkdir()
-    (tmp_path / "run" / "classifier").symlink_to(tmp_path / "private")
-    refused(tmp_path / "run", load_classifier, match="classifier is a link out of")
