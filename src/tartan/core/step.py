@@ -83,6 +83,15 @@ class Step:
         """Return the number of examples in the task's batch, over all processes."""
         return self._batch.tasks[task.name].examples
 
+    @property
+    def number(self) -> int:
+        """Return the number of this step in its stage, from 0."""
+        return self._batch.step
+
+    def take_only(self, task: int) -> None:
+        """Leave out all tasks but one, before any gradient is computed."""
+        self.tasks = [self.tasks[task]]
+
     def meta_gradient(self) -> BodyGradient:
         """Return the gradient of the end task's validation loss, through the meta head.
 
@@ -148,9 +157,10 @@ class Step:
         Raises:
             ValueError: `mix` did not mix each task's gradient once.
         """
-        body, names = self._passes.body, [task.name for task in self.tasks]
+        body = self._passes.body
         with without_autocast(body.device):
             mixed = mix(self)
+            names = [task.name for task in self.tasks]  # `mix` may leave some out
             if mixed.weights.keys() != set(names) or len(self._losses) != len(names):
                 raise ValueError(f"the weighting mixed tasks {list(mixed.weights)}, not {names}")
             squared_norm = mixed.squared_norm
