@@ -23,12 +23,7 @@ from tartan.objectives.base import Collate
 class TaskExamples:
     """A task's examples, and how batches are made of them.
 
-    Attributes:
-        examples: the rows, in one data set or in several, one after the other.
-        collate: the function that makes a batch of rows.
-        batch_size: rows of a batch [examples].
-        draw_group: tasks with the same value draw the same examples and random numbers in each
-            step; None where the task draws independently of others.
+    Tasks of the same `draw_group` draw the same examples and random numbers in each step.
     """
 
     examples: datasets.Dataset | ConcatDataset[Any]
@@ -63,13 +58,8 @@ class BatchNeeds:
 class StepBatches(Dataset[StepBatch]):
     """A stage's batches, indexed by step: the same in loader workers and in resumed runs.
 
-    Args:
-        tasks: examples by task name.
-        meta: the end task's validation examples; None where no step needs them.
-        steps: number of steps in an epoch of a loader; later steps have batches too.
-        seed: the run's seed.
-        needs: which batches each step has besides; tasks that are sampled share one batch and come
-            as `unsized`, all others have a batch of their own.
+    An epoch of a loader has `steps`; later steps have batches too. Tasks that are sampled share one
+    batch and come as `unsized`, all others have a batch of their own.
     """
 
     def __init__(

@@ -135,14 +135,8 @@ def choose_part(
 ) -> Corpus:
     """Return `size` x `train_examples` rows of the corpus; a smaller size gives a subset.
 
-    Blank rows count, as they do in the paper's files, but are not trained on.
-
-    Args:
-        corpus: the corpus to choose from.
-        size: number of rows in multiples of `train_examples`; None for all rows.
-        train_examples: number of the end task's training examples.
-        seed: seed of the choice.
-        option: the config option that sets the size, for the message.
+    Blank rows count, as they do in the paper's files, but are not trained on. `option`, which sets
+    the size, is for the message; None takes all rows.
     """
     if size is None:
         return corpus

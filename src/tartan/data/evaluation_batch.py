@@ -28,12 +28,11 @@ def labelled_batch(
         batch: a `MicroBatch`; or a mapping with `text` and `label`, as in the training data; or one
             with a tokenizer's tensors and `labels`, which are names or indices.
         labels: label names in index order.
-        places: indices in `labels` of the labels of a `MicroBatch`, int64; None where these are
-            indices in `labels` already.
+        places: indices in `labels` of a `MicroBatch`'s labels, where these are others, int64.
 
     Returns:
         The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
-        unseen, i.e. absent from train, bool `(n,)`, or None where that is not known.
+        absent from train, bool `(n,)`, or None where that is not known.
     """
     inputs = unlabelled_batch(batch)
     if isinstance(batch, MicroBatch):

@@ -32,13 +32,8 @@ def choose_nearest(
 ) -> Corpus:
     """Return the texts nearest to the end task's; a smaller size gives a subset of them.
 
-    Args:
-        corpus: the corpus to choose from.
-        task: the end task whose training texts are the queries.
-        size: number of texts, in multiples of the task's training examples.
-        seed: seed of the order of texts that share no word with the task.
-        option: the config option that sets the size, for the message.
-        cache_dir: folder in which the choice is cached.
+    `size` is in multiples of the task's training examples; `option`, which sets it, is for the
+    message. Texts that share no word with the task are in an order of the `seed`.
     """
     available, examples = len(corpus.texts), len(task.train)
     count = len(choose_rows(available, size, examples, seed, option, corpus.source))

@@ -32,11 +32,7 @@ class ObjectiveSpace:
     outputs: Mapping[str, Output]
 
     def members(self, name: str) -> dict[str, ComposedAuxiliary]:
-        """Return an auxiliary task for each legal combination, by name.
-
-        Args:
-            name: the key of the space below `auxiliary` in the config.
-        """
+        """Return an auxiliary task for each legal combination of the space `auxiliary.NAME`."""
         sources = {key: _Source(f"{name}.data.{key}", text) for key, text in self.data.items()}
         members = {}
         stages = (self.data, self.transforms, self.representations, self.outputs)
@@ -109,10 +105,7 @@ class _Source:
 class ComposedAuxiliary:
     """One objective of a space as an auxiliary task (see `Auxiliary`).
 
-    Attributes:
-        source: the text, which is shared with the space's other objectives.
-        objective: the combination of transform, representation and output.
-        draw_group: objectives with the same value see the same texts, changed in the same way.
+    Objectives of the same `draw_group` see the same texts, changed in the same way.
     """
 
     source: _Source = field(repr=False)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -53,18 +53,10 @@ def folded(text: str) -> str:
 
 
 class NgramIndex:
-    """The word n-grams of held-out texts, 64-bit hashes, that are looked for in a corpus.
+    """The word n-grams of held-out texts, 64-bit hashes, that are looked for in a corpus."""
 
-    Args:
-        held_out: the texts; each text of a pair counts by itself.
-        n: number of words in an n-gram.
-        words: splits a text into normalised words.
-    """
-
-    def __init__(
-        self, held_out: Iterable[str], n: int = WORDS, words: Callable[[str], list[str]] = words_of
-    ) -> None:
-        self._n, self._words = n, words
+    def __init__(self, held_out: Iterable[str], n: int = WORDS) -> None:
+        self._n = n
         self._grams, self._shorter = (np.unique(hashes) for hashes, _ in self._hashes(held_out))
 
     def contaminates(self, texts: Iterable[str | None]) -> np.ndarray:
@@ -78,7 +70,7 @@ class NgramIndex:
 
     def _hashes(self, texts: Iterable[str | None]) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
         """Return hashes and the indices of their texts: of n-grams, and of whole shorter texts."""
-        words = [self._words(text or "") for text in texts]
+        words = [words_of(text or "") for text in texts]
         short = [(i, " ".join(own)) for i, own in enumerate(words) if 0 < len(own) < self._n]
         owners = np.array([i for i, _ in short], dtype=np.int64)
         return word_grams(words, self._n), (_hashed([text for _, text in short]), owners)

@@ -50,15 +50,8 @@ def with_sampled_batches(
 ) -> StepBatch:
     """Return the step with a batch for each task that it samples.
 
-    Every process makes the whole batches, from the same weights, and keeps its share of them.
-
-    Args:
-        batch: the step, whose sampled tasks are `unsized`.
-        weighting: decides how many of the `total` examples each task gets.
-        total: number of examples that the sampled tasks share.
-        rank: index of this process.
-        count: number of processes.
-        equally_often: see `share_of`.
+    The weighting decides how many of the `total` examples each task gets. Every process makes the
+    whole batches, from the same weights, and keeps its share of them (see `share_of`).
     """
     sizes = weighting.batch_sizes(list(batch.unsized), total)
     sampled = {name: make(sizes[name]) for name, make in batch.unsized.items()}

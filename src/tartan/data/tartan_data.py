@@ -122,14 +122,11 @@ class TartanData(TaskData):
         if "batch_size" in (sizes or {}):
             raise UserError("batch_size is an argument by itself, not one of sizes")
         others = typed(without_numpy(dict(sizes or {})), BatchSizes, "sizes")
-        super().__init__(
-            self._prepare,
-            replace(others, batch_size=batch_size),
-            seed=seed,
-            num_workers=num_workers,
-        )
+        sizes_of_batches = replace(others, batch_size=batch_size)
+        super().__init__(self._prepare, sizes_of_batches, seed=seed, num_workers=num_workers)
         check_metric(metric, (), "metric")
-        self._splits = {"train": train, "dev": dev, "test": test}
+        splits = {"train": train, "dev": dev, "test": test}
+        self._splits = {split: rows for split, rows in splits.items() if rows is not None}
         self._auxiliaries = dict(auxiliaries or {})
         for task in self._auxiliaries:
             check_task_name(task)
@@ -147,11 +144,9 @@ class TartanData(TaskData):
 
     def _prepare(self) -> Prepared:
         """Read and check the examples, the encoder and the texts."""
-        splits = {split: own for split, own in self._splits.items() if own is not None}
-        files: dict[str, Any] = {
-            split: str(own) for split, own in splits.items() if isinstance(own, str | os.PathLike)
-        }
-        tables = {split: table_of(own, split) for split, own in splits.items()}
+        paths = (str, os.PathLike)
+        files: dict[str, Any] = {s: str(p) for s, p in self._splits.items() if isinstance(p, paths)}
+        tables = {split: table_of(rows, split) for split, rows in self._splits.items()}
         task = GivenTask(**self._task, **files, tables=tables).load()
         auxiliaries = {
             name: auxiliary_of(texts, name, self._column, self._size)
@@ -163,20 +158,14 @@ class TartanData(TaskData):
         encoder = encoder_of(self._encoder)
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
+        option = "class_weights"
         if self._class_weights is None:
-            warn_of_imbalance(task.name, task.labels, task.label_counts, 'class_weights="balanced"')
-        weights = scaled_weights(
-            self._class_weights, task.labels, task.label_counts, "class_weights"
-        )
+            warn_of_imbalance(task.name, task.labels, task.label_counts, f'{option}="balanced"')
+        weights = scaled_weights(self._class_weights, task.labels, task.label_counts, option)
         classification = Classification(len(task.labels), self._dropout, weights)
         rows = task.splits(encoder, self._cache_dir)
         context = AuxiliaryContext(
-            end_task=task,
-            encoder=encoder,
-            train_examples=len(rows.train),
-            default_size=self._size,
-            seed=self._size_seed,
-            cache_dir=self._cache_dir,
+            task, encoder, len(rows.train), self._size, self._size_seed, self._cache_dir
         )
         examples = {
             name: (auxiliary, auxiliary.examples(name, context))

@@ -90,14 +90,7 @@ class AuxiliaryText(Checked):
         *,
         labelled: bool = False,
     ) -> AuxiliaryExamples:
-        """Find, choose and tokenise the text.
-
-        Args:
-            name: the key below `auxiliary` in the config, for messages.
-            context: the end task, the encoder and settings.
-            objective: the objective that will be trained on the rows.
-            labelled: whether rows of the end task's own text have its `label`.
-        """
+        """Find, choose and tokenise the text; if `labelled`, the task's rows have its `label`."""
         if context.held_out is not None:
             return self._read_without_end_task(context.held_out, name, context, objective)
         task, size, option = text_task_of(name, context), None, ""
@@ -147,16 +140,11 @@ class AuxiliaryText(Checked):
         )
 
     def _rows(
-        self,
-        name: str,
-        corpus: Corpus,
-        max_length: int,
-        context: AuxiliaryContext,
-        ahead: bool = False,
+        self, name: str, corpus: Corpus, length: int, context: AuxiliaryContext, ahead: bool = False
     ) -> datasets.Dataset:
         """Return the texts tokenised: when they are read if they are many, unless `ahead`."""
         encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
-        length = max_length if self.max_length is None else self.max_length
+        length = length if self.max_length is None else self.max_length
         if not ahead and not corpus.has_blanks and len(corpus.texts) > TOKENISED_AHEAD:
             return tokenised_as_read(corpus.texts, encoder.tokenizer, length)
         rows = tokenise(
@@ -228,10 +216,7 @@ def training_texts(
 ) -> Corpus:
     """Return the end task's training texts as a corpus (TAPT), without dev and test texts.
 
-    Args:
-        end_task: the end task.
-        labelled: whether to return only those that have labels, with these.
-        labelled_only: whether to return only those that have labels, without these.
+    Those that have labels alone are returned with these if `labelled`, without if `labelled_only`.
     """
     if labelled:
         kind, texts = "labelled", end_task.train.rows()
