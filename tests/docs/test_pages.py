@@ -9,7 +9,6 @@ import shlex
 import shutil
 import textwrap
 import tomllib
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,16 @@ import torch
 from hydra import compose, initialize_config_dir
 from hydra._internal.core_plugins.basic_sweeper import BasicSweeper
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import OmegaConf
 
 import studies.__main__ as study
 import tartan.report.main as report
-from docs.builder.included_code import with_code
 from tartan.compare.request import request_of
-from tartan.core.step import StepRecord
 from tartan.core.weighting.meta import Meta
 from tartan.predict.predict import Settings, predict_file
 from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
-from tests.in_process import CONF, config_of
-
-pytestmark = pytest.mark.slow
+from tests.in_process import CONF, config_of, toy
 
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
@@ -40,23 +35,11 @@ PAGES = [
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", flags=re.DOTALL | re.MULTILINE)
 CONFIG = re.compile(r"(?:# @package \S+\n)?# (?:my_)?conf/(\S+\.yaml)\n")
 """The first lines of a block that is a config of the reader's own."""
-PROGRAMS = {
-    "run",
-    "check",
-    "predict",
-    "build_corpus",
-    "compare",
-    "report",
-    "study",
-    "benchmarks.gpu_check",
-}
-TARGETS = (ROOT / "Makefile").read_text()
 
 
 def blocks(page: Path, language: str) -> list[str]:
     """The page's blocks of one language."""
-    found = BLOCK.findall(page.read_text(encoding="utf-8"))
-    return [code for kind, code in found if kind == language]
+    return [code for kind, code in BLOCK.findall(page.read_text("utf-8")) if kind == language]
 
 
 def lines():
@@ -66,39 +49,32 @@ def lines():
             for line in block.replace("\\\n", " ").splitlines():
                 words = [word for word in shlex.split(line, comments=True) if word != "&"]
                 if words and "${" not in line:  # what a loop fills in
-                    yield page, words
+                    yield page.name, words
 
 
-def commands(program: str):
-    """Page and arguments of each `... -m src.PROGRAM` or `tartan PROGRAM` on a page."""
-    for page, words in lines():
+def commands(program: str) -> list[list[str]]:
+    """Arguments of each `tartan PROGRAM` or `... -m src.PROGRAM` on a page."""
+    shown = []
+    for _, words in lines():
         if words[:2] == ["tartan", program.replace("_", "-")]:
-            yield pytest.param(words[2:], id=f"{page.stem}: {' '.join(words)}"[:120])
-        for place, word in enumerate(words[:-1]):
-            if word == "-m" and words[place + 1] == f"src.{program}":
-                arguments = words[place + 2 :]
-                yield pytest.param(arguments, id=f"{page.stem}: {' '.join(arguments)}"[:120])
+            shown.append(words[2:])
+        elif f"src.{program}" in words:
+            shown.append(words[words.index(f"src.{program}") + 1 :])
+    return shown
 
 
-def starting(first: str):
-    """Page and words of each line that begins with a word."""
-    for page, words in lines():
-        if words[0] == first:
-            yield pytest.param(words[1:], id=f"{page.stem}: {' '.join(words)}"[:120])
-
-
-@pytest.fixture(scope="module")
-def conf(tmp_path_factory) -> str:
-    """`conf`, with the files that the pages tell their readers to write."""
-    folder = shutil.copytree(CONF, tmp_path_factory.mktemp("pages") / "conf")
+@pytest.fixture
+def composed(tmp_path):
+    """Composes a program's config; the folder has the files that the pages tell to write too."""
+    folder = shutil.copytree(CONF, tmp_path / "conf")
     for page in PAGES:
         for block in blocks(page, "yaml"):
-            name = CONFIG.match(block)
-            if name is not None:
+            if name := CONFIG.match(block):
                 path = folder / name[1]
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(block, encoding="utf-8")
-    return str(folder)
+    with initialize_config_dir(str(folder), version_base="1.3"):
+        yield compose
 
 
 def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
@@ -119,111 +95,76 @@ def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
     return before + [tuple(own[k % len(own)] for own in values) for k in range(count)]
 
 
-def composed(conf: str, program: str, job: Sequence[str]) -> DictConfig:
-    """A job's config."""
-    with initialize_config_dir(conf, version_base="1.3"):
-        return compose(program, overrides=list(job))
+def distinct(program: str) -> set[tuple[str, ...]]:
+    """The jobs of all pages' commands of a program, each once, however many pages show it.
 
-
-def distinct(program: str):
-    """The jobs of all pages' commands of a program, each once, however many pages show it."""
-    found = {
-        job: command.id
-        for command in commands(program)
-        for job in reversed(jobs(command.values[0]))
-    }
-    return [
-        pytest.param(job, id=f"{page}, {len(job)}")
-        for job, page in found.items()
-        if {*job} - {"seed=0"}
-    ]
+    An experiment alone is composed by the tests of `conf`.
+    """
+    shown = {job for arguments in commands(program) for job in jobs(arguments)}
+    shown = {tuple(option for option in job if option != "seed=0") for job in shown}
+    return {job for job in shown if len(job) > 1 or "".join(job)[:12] != "+experiment="} - {()}
 
 
 def test_there_are_commands_and_all_are_of_programs_that_are_tested():
-    assert len(list(commands("run"))) > 40
-    for page, words in lines():
-        for place, word in enumerate(words[:-1]):
-            if word == "-m" and words[place + 1].startswith("src."):
-                assert words[place + 1].removeprefix("src.") in PROGRAMS, (page, words)
+    assert len(commands("run")) > 40
+    tested = {"run", "check", "predict", "build_corpus", "compare", "report"}
+    shown = {words[1].replace("-", "_") for _, words in lines() if words[0] == "tartan"}
+    assert shown <= tested
 
 
-@pytest.mark.parametrize("job", distinct("run"))
-def test_a_run_that_a_page_shows_composes(conf, job):
-    experiment, *more = [option for option in job if option != "seed=0"]
-    if experiment.startswith("+experiment=") and not more:  # composed by tests/test_conf.py
-        assert Path(conf, "experiment", f"{experiment.partition('=')[2]}.yaml").is_file()
-    else:
-        assert "task" in composed(conf, "config", job)
+@pytest.mark.parametrize(
+    "program", [pytest.param("run", marks=pytest.mark.slow), "check", "build_corpus"]
+)
+def test_commands_that_pages_show_compose(composed, program):
+    for job in sorted(distinct(program)):
+        config = composed("config" if program == "run" else program, overrides=list(job))
+        assert config.sources if program == "build_corpus" else "task" in config, job
 
 
-@pytest.mark.parametrize("job", distinct("check"))
-def test_a_check_that_a_page_shows_composes(conf, job):
-    assert "task" in composed(conf, "check", job)
-
-
-@pytest.mark.parametrize("arguments", list(commands("predict")))
-def test_a_prediction_that_a_page_shows_is_understood(arguments):
+def test_other_commands_that_pages_show_are_understood(composed):
     options = OmegaConf.load(CONF / "predict.yaml")
-    given = {word.partition("=")[0] for word in arguments}
-    assert {"model", "input"} <= given <= set(options)
+    for arguments in commands("predict"):
+        named = {word.partition("=")[0] for word in arguments}
+        assert {"model", "input"} <= named <= set(options), arguments
+    for arguments in commands("compare"):
+        if arguments != ["--help"]:
+            assert composed("config", overrides=list(request_of(arguments).overrides)), arguments
+    for arguments in commands("report"):
+        assert report._parser().parse_args(arguments).runs, arguments
+    for _, words in lines():
+        if words[1:3] == ["-m", "studies"]:
+            assert study._arguments(words[3:]), words
 
 
-@pytest.mark.parametrize("job", distinct("build_corpus"))
-def test_a_corpus_that_a_page_shows_composes(conf, job):
-    config = composed(conf, "build_corpus", job)
-    assert config.sources
-    assert config.output
+def test_targets_and_extras_that_pages_show_are_there():
+    makefile = (ROOT / "Makefile").read_text()
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    for page, words in lines():
+        for word in words[1:] if words[0] == "make" else ():
+            name, equals, _ = word.partition("=")
+            assert (f"$({name})" if equals else f"\n{name}:") in makefile, (page, word)
+        for named in re.findall(r"\.\[([\w,]+)\]", " ".join(words)):
+            assert set(named.split(",")) <= set(project["optional-dependencies"]), page
 
 
-@pytest.mark.parametrize("arguments", list(commands("compare")))
-def test_a_comparison_that_a_page_shows_is_understood(conf, arguments):
-    if arguments != ["--help"]:
-        assert composed(conf, "config", request_of(arguments).overrides)
+def test_programs_that_pages_show_are_python():
+    for page in PAGES:
+        for code in blocks(page, "python"):
+            compile(code, str(page), "exec")
 
 
-@pytest.mark.parametrize("arguments", list(commands("report")))
-def test_a_report_that_a_page_shows_is_understood(arguments):
-    assert report._parser().parse_args(arguments).runs
-
-
-@pytest.mark.parametrize("arguments", list(commands("study")))
-def test_a_study_that_a_page_shows_is_understood(arguments):
-    assert study._arguments(arguments)
-
-
-@pytest.mark.parametrize("arguments", list(starting("make")))
-def test_a_target_that_a_page_shows_is_there(arguments):
-    targets = [word for word in arguments if "=" not in word]
-    assert targets
-    for target in targets:
-        assert re.search(rf"^{re.escape(target)}:", TARGETS, flags=re.MULTILINE), target
-    for variable in (word.partition("=")[0] for word in arguments if "=" in word):
-        assert f"$({variable})" in TARGETS, variable
-
-
-@pytest.mark.parametrize("arguments", list(starting("pip")))
-def test_what_a_page_installs_is_an_extra_of_the_project(arguments):
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
-        "optional-dependencies"
-    ]
-    for named in re.findall(r"\.\[([\w,]+)\]", " ".join(arguments)):
-        assert set(named.split(",")) <= set(extras)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_programs_that_a_page_shows_are_python(page):
-    for code in blocks(page, "python"):
-        compile(code, str(page), "exec")
-
-
-def rows_of(page: str) -> list[str]:
+def first_cells(page: str) -> list[str]:
     """The first cells of the rows of a page's tables."""
     text = (ROOT / "docs" / page).read_text(encoding="utf-8")
     return [line.split("|")[1].strip() for line in text.splitlines() if line.startswith("|")]
 
 
-def test_what_a_page_composes_from_python_runs(tmp_path, monkeypatch, capsys):
+@pytest.mark.slow
+def test_what_a_page_composes_from_python_runs(data_dir, cache_dir, tmp_path, monkeypatch, capsys):
+    """On the tests' own small data."""
     (code,) = blocks(ROOT / "docs" / "hydra.md", "python")
+    options = str(["+debug=fast", *toy(data_dir, cache_dir, "meta_tartan")])[1:-1]
+    code = code.replace('"+debug=fast"', options)
     monkeypatch.chdir(tmp_path)
     names: dict[str, object] = {}
     exec(code, names)
@@ -232,67 +173,55 @@ def test_what_a_page_composes_from_python_runs(tmp_path, monkeypatch, capsys):
     assert (tmp_path / "runs" / "from_python" / "result.json").is_file()
 
 
+@pytest.mark.slow
 def test_the_wrong_rows_that_a_page_finds_are_those_of_test(tmp_path, monkeypatch):
     """Of a table in which some rows have no label."""
     (code,) = [b for b in blocks(ROOT / "docs" / "output.md", "python") if "splits.csv" in b]
     monkeypatch.chdir(tmp_path)
     rows = [(f"{'red' if i % 2 else 'old'} thing {i}", ["", "a", "b"][i % 3]) for i in range(60)]
-    lines = ["text,label", *(f"{text},{label}" for text, label in rows)]
-    Path("labels.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    common = ["encoder=tiny", f"cache_dir={tmp_path}/cache", "trainer.enable_progress_bar=false"]
-    run_experiment(
-        config_of(
-            [
-                "+experiment=custom_finetune",
-                "task.train=labels.csv",
-                "task.empty_label=unlabelled",
-                "max_steps=1",
-                *common,
-            ]
-        ),
-        tmp_path / "run",
-    )
+    table = ["text,label", *(f"{text},{label}" for text, label in rows)]
+    Path("labels.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
+    options = [
+        "+experiment=custom_finetune",
+        "task.train=labels.csv",
+        "encoder=tiny",
+        "max_steps=1",
+    ]
+    options += ["task.empty_label=unlabelled", f"cache_dir={tmp_path}/cache"]
+    run_experiment(config_of(options), tmp_path / "run")
     predict_file(Settings(model="run/classifier", input="labels.csv", output="checked.csv"))
     names: dict[str, Any] = {}
     exec(re.sub(r'"runs/[^"]+"', '"run"', code), names)
-    with open("run/splits.csv", encoding="utf-8-sig", newline="") as file:  # noqa: PTH123
+    with Path("run/splits.csv").open(encoding="utf-8-sig", newline="") as file:
         tested = [int(row["line"]) - 2 for row in csv.DictReader(file) if row["split"] == "test"]
     assert len(tested) == 8
-    wrong = names["wrong"]
-    found = set(zip(wrong["text"], wrong["label"], strict=True))
+    wrong = set(zip(names["wrong"]["text"], names["wrong"]["label"], strict=True))
     predicted = dict(zip(names["rows"]["text"], names["rows"]["predicted_label"], strict=True))
-    assert found == {rows[i] for i in tested if predicted[rows[i][0]] != rows[i][1]}
-    assert found
+    assert wrong == {rows[i] for i in tested if predicted[rows[i][0]] != rows[i][1]} != set()
 
 
 def test_the_loop_of_a_pages_reader_trains(capsys):
     (code,) = [b for b in blocks(ROOT / "docs" / "lightning.md", "python") if "Step(Passes" in b]
     torch.manual_seed(0)
-    names: dict[str, object] = {}
+    names: dict[str, Any] = {}
     exec(code, names)
-    record = names["record"]
-    assert isinstance(record, StepRecord)
-    assert record.losses.max() < 0.1  # the variance of the targets is 5
-    assert float(record.weights.sum()) == pytest.approx(1)
+    assert names["record"].losses.max() < 0.1  # the variance of the targets is 5
+    assert float(names["record"].weights.sum()) == pytest.approx(1)
     assert "tensor" in capsys.readouterr().out
 
 
-def test_every_weighting_is_in_the_gallery():
-    shown = {name for row in rows_of("weighting.md") for name in re.findall(r"`(\w+)`", row)}
-    assert {path.stem for path in (CONF / "weighting").glob("*.yaml")} <= shown
-
-
-def test_every_table_and_figure_of_the_paper_has_a_row():
+def test_tables_of_pages_are_complete():
+    weightings = {
+        name for row in first_cells("weighting.md") for name in re.findall(r"`(\w+)`", row)
+    }
+    assert {path.stem for path in (CONF / "weighting").glob("*.yaml")} <= weightings
     wanted = {f"table {n}" for n in range(1, 9)} | {f"figure {n}" for n in (2, 3, 4)}
-    assert wanted <= set(rows_of("reproduce.md"))
+    assert wanted <= set(first_cells("reproduce.md"))
 
 
 def test_the_code_beside_algorithm_1_is_the_program_s():
-    page = (ROOT / "docs" / "algorithm.md").read_text(encoding="utf-8")
     (shown,) = blocks(ROOT / "docs" / "algorithm.md", "python")
     assert shown == textwrap.dedent(inspect.getsource(Meta.mix))
-    stale = page.replace(shown, "def mix(): ...\n")
-    assert with_code(page) == with_code(stale) == page
 
 
 def test_readme_is_short():
