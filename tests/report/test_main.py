@@ -38,8 +38,14 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     more = {"auxiliaries": ["tapt"], "task": "acl_arc"}
     write_setting(tmp_path / "runs", "tapt", "tapt", scores, **more)
     write_setting(tmp_path / "runs", "mt", "mt_tartan", [s + 0.1 for s in scores], **more)
+    write_run(tmp_path / "runs" / "left", None, config_of(result_of("tapt", 0, 0.5)))
+    folder = write_run(tmp_path / "runs" / "bad\x1b[31m", result_of("finetune", 0, 0.5))
+    (folder / "result.json").write_text("{}")
     code, said = report("runs")
     assert (code, said.err) == (0, "")
+    assert "6 finished, 1 stopped, 1 unreadable" in said.out
+    assert "not read: bad [31m: result.json: schema: Field required" in said.out
+    assert "\x1b[31m" not in said.out
     assert "MT-TARTAN, TAPT has the highest mean macro-F1" in said.out
     assert said.out.splitlines()[-1] == "runs/report/report.html"
     files = files_of(tmp_path / "runs" / "report")
@@ -56,18 +62,6 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     assert (code, files_of(tmp_path / "elsewhere")) == (0, files)
     assert "(Holm)" in text
     assert "of paired seeds" in text
-
-
-def test_what_cannot_be_read_is_listed_and_stops_nothing(report, tmp_path):
-    write_setting(tmp_path, "ft", "finetune", [0.5, 0.6])
-    write_run(tmp_path / "left", None, config_of(result_of("tapt", 0, 0.5)))
-    folder = write_run(tmp_path / "bad\x1b[31m", result_of("finetune", 0, 0.5))
-    (folder / "result.json").write_text("{}")
-    code, said = report(tmp_path)
-    assert code == 0
-    assert "2 finished, 1 stopped, 1 unreadable" in said.out
-    assert "not read: bad [31m: result.json: schema: Field required" in said.out
-    assert "\x1b[31m" not in said.out
 
 
 @pytest.mark.parametrize(

@@ -81,18 +81,6 @@ def test_figure_2_has_a_line_a_method_by_amount_of_domain_text(tmp_path):
     assert [s.mean("whole") for s in line.values()] == pytest.approx([0.55, 0.65, 0.8])
 
 
-def test_figure_2_counts_a_text_of_composed_objectives_once(tmp_path):
-    for size in (1, 2):
-        result = result_of("aang", 0, 0.5, auxiliaries=["dapt", "news", "tapt"], size=size)
-        dapt, news, tapt = result["auxiliaries"].values()
-        composed = {f"domain-{how}-bidirectional-denoise": dapt for how in ("mask", "replace")}
-        composed |= {f"{n}-mask-bidirectional-denoise": a for n, a in (("n", news), ("t", tapt))}
-        result["auxiliaries"] = composed | {"news_plain": news}
-        write_run(tmp_path / str(size), result)
-    (points,) = lines_by_size(bench_of(tmp_path), "whole").values()
-    assert list(points) == [3, 6]
-
-
 def write_heads(root, kinds=("separate", "shared")):
     for kind in kinds:
         options = {"method.stages.joint.meta_head.kind": kind}

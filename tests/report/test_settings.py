@@ -77,14 +77,6 @@ def test_methods_come_in_the_papers_order_and_sizes_by_size(tmp_path):
     ]  # fmt: skip
 
 
-def test_keys_are_fit_for_files_and_anchors(tmp_path):
-    for name, task in (("a", "../<b>&"), ("b", "../<b>#"), ("c", "$")):
-        write_run(tmp_path / name, result_of("finetune", 0, 0.5, task=task, encoder="%"))
-    keys = [bench.key for bench in benchmarks_of(read_all(tmp_path))]
-    assert len(set(keys)) == 3
-    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_") for key in keys)
-
-
 def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):
     for place, (rate, path) in enumerate([(0.1, "/x/a.csv"), (0.2, "/x/a.csv"), (0.2, "/x/b.csv")]):
         options = {"method.stages.finetune.lr": rate, "task.train": path}
@@ -101,13 +93,6 @@ def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):
     }
 
 
-def test_settings_that_no_option_tells_apart_are_named_by_their_folder(tmp_path):
-    for name in ("a", "b"):
-        result = result_of("dapt", 0, 0.5, auxiliaries=["dapt"])
-        write_run(tmp_path / name, altered(result, "auxiliaries.dapt.fingerprint", name))
-    assert labels(bench_of(tmp_path)) == ["DAPT 10x [a]", "DAPT 10x [b]"]
-
-
 def test_data_of_one_task_are_named_by_the_options_that_differ_or_a_hash(tmp_path):
     for name, train in (("a", "/x/a.csv"), ("b", "/x/a.csv"), ("c", "/x/c.csv")):
         result = altered(result_of("finetune", 0, 0.5), "fingerprints.train", name * 64)
@@ -115,3 +100,6 @@ def test_data_of_one_task_are_named_by_the_options_that_differ_or_a_hash(tmp_pat
     found = sorted(bench.label for bench in benchmarks_of(read_all(tmp_path)))
     assert found[2] == "toy, tiny [task.train=x/c.csv]"
     assert all(label.startswith("toy, tiny [task.train=x/a.csv, data ") for label in found[:2])
+    keys = [bench.key for bench in benchmarks_of(read_all(tmp_path))]
+    assert len(set(keys)) == 3
+    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_") for key in keys)

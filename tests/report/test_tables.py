@@ -120,14 +120,6 @@ def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
     assert (cell.seeds, cell.marks) == (2, "‡")
 
 
-def test_holm_counts_all_of_a_tables_tests(table_1):
-    more = {"auxiliaries": ["tapt"], "task": "acl_arc", "encoder": "MiniLM"}
-    write_setting(table_1, "meta", "meta_tartan", HIGH, **more)
-    cells = row(shown(table_1, "table_1", holm=True))
-    assert cells["p, MT-TARTAN"].value == pytest.approx(2 / 70)
-    assert cells["p, MT-TARTAN"].words == "0.029 (Holm)"
-
-
 def test_pairs_are_seeds_that_both_have(table_1):
     ft, mt = setting_of(table_1, "finetune"), setting_of(table_1, "mt_tartan")
     paired = compare(mt, ft, "whole", paired=True)
@@ -190,12 +182,3 @@ def test_what_the_scores_oriented_is_decided_by_both_tails(tmp_path):
     assert ours["p, two-sided"].value == pytest.approx(2 / 32)
     assert not ours["test"].significant
     assert row(shown(tmp_path, "table_1", paired=True))["MT-TARTAN"].significant
-
-
-def test_a_difference_of_some_seeds_says_of_how_many(tmp_path):
-    write_setting(tmp_path, "ft", "finetune", [0.65, 0.50, 0.52])
-    write_setting(tmp_path, "mt", "mt_tartan", [0.60, 0.61], auxiliaries=["tapt"])
-    ours = row(overview_of(tmp_path, paired=True), 1)
-    assert ours["difference"].words == "+3.00 (2 pairs)"
-    assert ours["95% interval"].words == "-98.65 to +104.65"
-    assert "pair" not in row(overview_of(tmp_path), 1)["difference"].words

@@ -43,7 +43,9 @@ class AUROC(MulticlassAUROC):
     def compute(self) -> Tensor:
         occurring, labels = dim_zero_cat(self.target).unique(return_inverse=True)
         scores = dim_zero_cat(self.preds)[:, occurring]
-        return self.area(scores, labels, len(occurring), average="macro", validate_args=False)
+        options = {"average": "macro", "validate_args": False}
+        mean: Tensor = self.area(scores, labels, len(occurring), **options)
+        return mean
 
 
 class AveragePrecision(AUROC):

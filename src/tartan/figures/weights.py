@@ -29,16 +29,8 @@ def mean_over_runs(runs: Sequence[pd.DataFrame], keys: list[str], value: str) ->
     """Return mean and standard deviation over runs at each step.
 
     Steps that half of the runs or fewer reached are omitted, so that no mean is of the few that
-    trained longest.
-
-    Args:
-        runs: a table for each run, with columns step, `keys`, `value`, and perhaps x.
-        keys: columns that are kept apart.
-        value: the column of values.
-
-    Returns:
-        Columns `keys`, step, mean, deviation, which is 0 where there is one run, and x: its mean
-        where the runs have it, else the step.
+    trained longest. Columns are `keys`, which are kept apart, step, mean, deviation, which is 0
+    where there is one run, and x: its mean where the runs have it, else the step.
     """
     table = pd.concat(runs)
     table["x"] = table["x"] if "x" in table else table["step"]
@@ -61,9 +53,7 @@ def draw_mean(axes: Axes, means: pd.DataFrame, drawn: dict[str, Any], label: str
 def draw_task_lines(axes: Axes, weights: pd.DataFrame, most: int = len(COLOURS)) -> None:
     """Draw a line for each task, the end task first, and a dotted one for equal weights.
 
-    Args:
-        weights: `mean_over_runs` by task.
-        most: maximum number of tasks; those with the largest last weights are drawn.
+    Of more than `most` tasks, those with the largest last weights are drawn.
     """
     last = weights.groupby("task")["mean"].last()
     first = last[[END_TASK]] if END_TASK in last else last[:0]
@@ -83,15 +73,9 @@ def draw_task_weights(
     title: str,
     target: Path,
 ) -> None:
-    """Draw the weights of one run over the dev metric that they led to, as a PNG at `target`.
+    """Draw the weights in a stage of a run's step log, as a PNG at `target`.
 
-    Args:
-        weights_file: the run's step log.
-        stage: the stage to draw.
-        evaluations: `(step, value)` of the dev metric in the same stage.
-        metric: the metric's name.
-        title: title of the whole figure.
-        target: the PNG.
+    Below stands the dev metric that they led to, of which `evaluations` has `(step, value)`.
     """
     table = pd.read_csv(weights_file)
     table = table[(table["stage"] == stage) & table["weight"].notna()]
@@ -114,12 +98,9 @@ def draw_task_weights(
 def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
     """Return each factor's share among the choices of its kind: a softmax of the logits.
 
-    Args:
-        logits: columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage.
-
-    Returns:
-        Columns step, stage, choice and share. The share of an objective is that of the auxiliary
-        tasks' total weight, from the sum of its factors.
+    `logits` has the columns step, factor (`STAGE/CHOICE`) and logit, of one run and stage; the
+    result has step, stage, choice and share. The share of an objective is that of the auxiliary
+    tasks' total weight, from the sum of its factors.
     """
     table = logits[["step", "logit"]].copy()
     table[["stage", "choice"]] = logits["factor"].str.split("/", n=1, expand=True)
@@ -136,12 +117,7 @@ def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
 
 
 def factor_weights_figure(runs: Sequence[pd.DataFrame], title: str) -> Figure:
-    """Draw a line for each choice, with a band of one standard deviation, and the ranking.
-
-    Args:
-        runs: the result of `shares_of` for each run.
-        title: title of the whole figure.
-    """
+    """Draw the mean of `shares_of` each run: a line a choice, and the objectives' ranking."""
     table = mean_over_runs(runs, ["stage", "choice"], "share")
     table["label"] = [figure_text(str(one).replace("_", " "), 100) for one in table["choice"]]
     picture = figure(11, 6.4, title)

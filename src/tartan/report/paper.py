@@ -120,8 +120,7 @@ def paper_table(
 def _chosen(table: PaperTable, bench: Benchmark, part: Part) -> dict[str, Setting]:
     """Return the setting of each column that has one; none where no one has a score.
 
-    Of several, the one on the task's own domain text is taken, then the one with most seeds, then
-    the best on dev: scores on test decide nothing.
+    Of several, it is the first by `rank`: scores on test decide nothing.
     """
 
     def rank(setting: Setting) -> tuple[bool, int, float]:

@@ -32,8 +32,7 @@ class Run:
     Attributes:
         name: the folder's name, relative to the folder of the report.
         options: its options by dotted name, without those that do not change the training; empty
-            where the folder has no config.
-        command: the command that trains it; None if unknown.
+            where the folder has no config, as `command`.
         finished: when its result was written [ns].
     """
 
@@ -41,7 +40,7 @@ class Run:
     name: str
     result: Result
     options: dict[str, Any]
-    command: str | None
+    command: str
     finished: int
 
 
@@ -85,7 +84,7 @@ def find_runs(root: Path) -> Folders:
             if (folder / RESULT).exists():
                 run = read_run(folder, name)
                 folders.runs.append(run)
-                jobs[name] = Job("finished", name, run.command or "")
+                jobs[name] = Job("finished", name, run.command)
             else:
                 jobs[name] = _unfinished(folder, name)
         except (UserError, OSError) as error:
@@ -121,15 +120,11 @@ def read_run(folder: Path, name: str) -> Run:
     return Run(folder, name, result, options, read_command(folder), finished)
 
 
-def read_command(folder: Path) -> str | None:
-    """Return the run's command, from what Hydra stored; None where there is nothing.
-
-    Raises:
-        UserError: it cannot be read.
-    """
+def read_command(folder: Path) -> str:
+    """Return the run's command, from what Hydra stored; empty where there is nothing."""
     path = folder / ".hydra" / "overrides.yaml"
     if not path.is_file():
-        return None
+        return ""
     overrides = read_yaml(path) or []
     if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
         raise UserError(".hydra/overrides.yaml is not a list of overrides")
@@ -140,11 +135,7 @@ def read_command(folder: Path) -> str | None:
 
 
 def read_log(path: Path, kinds: Mapping[str, type]) -> pd.DataFrame:
-    """Return columns of a log, by their types, without an incomplete last line.
-
-    Raises:
-        UserError: there is no log, or it is of another form.
-    """
+    """Return columns of a log, by their types, without an incomplete last line."""
     content = read_bytes(path, _LARGEST_LOG)
     content = content[: content.rfind(b"\n") + 1]
     try:
@@ -159,11 +150,12 @@ def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:
     return read_log(folder / "steps.csv", kinds | dict.fromkeys(more, float))
 
 
-def _run_folders(root: Path) -> Iterator[Path]:
-    def refuse(error: OSError) -> None:
-        raise UserError(f"{error.filename} cannot be listed ({error.strerror})")
+def _refuse(error: OSError) -> None:
+    raise UserError(f"{error.filename} cannot be listed ({error.strerror})")
 
-    for current, folders, files in os.walk(root, onerror=refuse):
+
+def _run_folders(root: Path) -> Iterator[Path]:
+    for current, folders, files in os.walk(root, onerror=_refuse):
         if RESULT in files or "config.yaml" in files or ".hydra" in folders:
             folders.clear()
             yield Path(current)

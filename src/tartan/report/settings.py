@@ -22,12 +22,10 @@ _LAST = ("seed", "task.", "encoder.", "method.name", "classifier.")
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Runs of one config with different seeds.
+    """Runs of one config with different seeds, in their order.
 
     Attributes:
         key: name in HTML ids.
-        label: name that tells it from the benchmark's other settings.
-        runs: the runs in the order of their seeds.
         repeated: older runs with a seed that is in `runs` too; they are not counted.
         options: the options that its training read, of which all its runs have the same values.
     """

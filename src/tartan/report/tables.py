@@ -41,9 +41,7 @@ class Cell:
     Attributes:
         setting: the setting behind it; None for the paper's numbers.
         value: the number that it shows; of scores the mean over seeds, as a share of 1.
-        seeds: number of seeds of a score; None for other cells.
         significant: whether it is significantly better than what it is compared with.
-        marks: marks that the table's notes explain.
     """
 
     words: str
@@ -60,12 +58,7 @@ NOTHING = Cell("–")
 
 @dataclass(frozen=True)
 class ResultTable:
-    """A table of a report about a part of test.
-
-    Attributes:
-        cells: a `Cell` in each place; rows have a name, whose numbers they are, and whether these
-            are published ones.
-    """
+    """A table of a report about a part of test; `cells_of` makes its cells."""
 
     key: str
     title: str
@@ -227,22 +220,22 @@ def to_csv(table: ResultTable) -> str:
         {
             "table": table.key,
             "part": "whole" if published else table.part,
-            "row": escape_csv_cell(name),
-            "whose": escape_csv_cell(whose),
-            "column": escape_csv_cell(column),
+            "row": name,
+            "whose": whose,
+            "column": column,
             "value": cell.value,
             "deviation": cell.deviation,
             "seeds": cell.seeds,
             "significant": cell.significant if cell.seeds else None,
-            "text": escape_csv_cell(cell.words),
-            "folders": escape_csv_cell(
-                "; ".join(run.name for run in cell.setting.runs) if cell.setting else ""
-            ),
+            "text": cell.words,
+            "folders": "; ".join(run.name for run in cell.setting.runs) if cell.setting else "",
         }
         for (name, whose, published), cells in table.cells.iterrows()
         for column, cell in cells.items()
     ]
     frame = pd.DataFrame(rows).astype({"seeds": "Int64"})
+    texts = ["row", "whose", "column", "text", "folders"]
+    frame[texts] = frame[texts].map(escape_csv_cell)
     return str(frame.to_csv(index=False, lineterminator="\n"))
 
 
