@@ -7,34 +7,19 @@ import os
 import re
 
 import pytest
-from hydra import compose, initialize_config_dir
 
 from tartan.report.runs import find_runs
 from tartan.runs.folder import LOCK
 from tartan.runs.sweep import RECORDS
 from tests import slurm
-from tests.in_process import CONF
 
 pytestmark = [pytest.mark.slow, pytest.mark.longest]
 
 DIGITS = ["+experiment=digits_meta", "max_steps=2", "trainer.enable_progress_bar=false"]
-LAUNCHERS = ["parallel", "slurm", "joblib", "submitit_local", "submitit_slurm"]
 
 
 def states_in(table):
     return dict(re.findall(r"(\d) │ (\w[\w ,]*\w) +│", table[table.index("sweep") :]))
-
-
-@pytest.mark.parametrize("launcher", LAUNCHERS)
-def test_every_launcher_composes(launcher):
-    with initialize_config_dir(str(CONF), version_base="1.3"):
-        options = [f"hydra/launcher={launcher}", "hydra.mode=MULTIRUN"]
-        config = compose("config", overrides=options, return_hydra_config=True)
-    target = config.hydra.launcher._target_
-    assert target.startswith("hydra_plugins.")
-    if launcher == "slurm":
-        assert config.hydra.launcher.gpus_per_node == 1
-        assert config.hydra.launcher.max_num_timeout > 0
 
 
 @pytest.mark.parametrize("launcher", ["parallel", "submitit_local"])
@@ -54,9 +39,6 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     (record,) = (runs / RECORDS).iterdir()
     assert (record / "ended").is_file()
 
-    again = run_cli(*options, fresh=True)
-    assert states_in(again.stdout) == {"0": "finished before", "1": "failed"}
-
 
 def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli, tmp_path):
     (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
@@ -64,7 +46,7 @@ def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli
     swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options, fresh=True)
     assert swept.returncode == 1
     assert states_in(swept.stdout) == {"0": "finished", "1": "died"}
-    assert "error: submitit: " in swept.stderr
+    assert re.search(r"^error: Job .*submitit", swept.stderr, re.MULTILINE)
     assert "the same command runs what is missing" in swept.stderr
     assert "Traceback" not in swept.stderr
 

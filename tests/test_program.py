@@ -12,7 +12,6 @@ from math import cos, pi
 from pathlib import Path
 
 import pytest
-import torch
 from lightning.pytorch.callbacks import LambdaCallback
 from safetensors.torch import load_file
 from transformers import AutoModelForMaskedLM
@@ -28,7 +27,6 @@ pytestmark = pytest.mark.slow
 TEXTS = {
     name: (ROOT / name).read_text(encoding="utf-8") for name in ("README.md", "docs/lightning.md")
 }
-NEAR = 1e-9
 
 
 def program(name: str) -> str:
@@ -136,38 +134,6 @@ def test_the_program_ends_with_the_bits_of_the_command_line(folder, cache_dir):
     theirs = recorded_run(options, folder / "run")
     ours = load_file(folder / "classifier" / "model.safetensors")
     assert same(ours, load_file(theirs.folder / "classifier" / "model.safetensors"))
-
-
-SEVERAL = """
-import sys
-import torch
-from lightning.pytorch import Trainer
-from tartan import TartanData
-from tartan.methods.strategy import ReplicaStrategy
-from tartan.methods import MetaTartan
-
-devices = int(sys.argv[1])
-data = TartanData("labels.csv", "dev.csv", auxiliaries={"tapt": "task"}, encoder="tiny",
-                  batch_size=8, sizes={"micro_batch_size": 3})
-module = MetaTartan.for_data(data, lr=2e-3)
-trainer = Trainer(max_steps=3, precision="64-true", accelerator="cpu", devices=devices,
-                  strategy=ReplicaStrategy() if devices > 1 else "auto", logger=False,
-                  enable_checkpointing=False, enable_progress_bar=False)
-trainer.fit(module, datamodule=data)
-(scores,) = trainer.validate(module, datamodule=data)
-if trainer.is_global_zero:
-    torch.save({**module.state_dict(), "f1": torch.tensor(scores["dev/macro_f1"])}, f"{devices}.pt")
-"""
-
-
-@pytest.mark.processes
-def test_two_processes_train_what_one_does(folder, cache_dir):
-    for devices in ("1", "2"):
-        run(SEVERAL, folder, cache_dir, devices)
-    one, two = (torch.load(folder / f"{n}.pt", weights_only=True) for n in (1, 2))
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        assert torch.allclose(value.double(), two[name].double(), rtol=0, atol=NEAR), name
 
 
 SAVED = """

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shlex
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 import pytest
 
-from tartan.report.runs import read_command
 from tartan.runs.command import exit_code
 from tests.conftest import ROOT
 from tests.in_process import config_of
-from tests.programs import started
 
 pytestmark = pytest.mark.slow
 
@@ -121,29 +117,6 @@ def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
     assert first.stderr.strip() == ""  # last: the rest matters more than a library's notices
 
 
-def test_a_bad_option_is_one_line(run_cli, finetune_options, tmp_path):
-    finished = run_cli(*finetune_options, "task.metric=acuracy")
-    assert "task.metric=acuracy" in error_line(finished)
-    assert not list((tmp_path / "runs").rglob("seed=0"))  # a report would wait for it
-
-
-def test_a_finished_run_says_which_data_are_newer(run_cli, finetune_options, tmp_path):
-    (data,) = [o for o in finetune_options if o.startswith("task.train=")]
-    table = tmp_path / "labels.jsonl"
-    table.write_bytes(Path(data.partition("=")[2]).read_bytes())
-    options = [*finetune_options, f"task.train={table}", "max_steps=1"]
-    assert "newer" not in run_cli(*options).stdout
-    assert "newer" not in run_cli(*options).stdout
-    os.utime(table, (2**33, 2**33))
-    again = run_cli(*options)
-    assert again.returncode == 0, again.stderr
-    assert f"{table}: newer than this result, which was not computed again" in again.stdout
-    assert run_cli(*options, "resume=false").returncode == 0
-    after = run_cli(*options).stdout
-    assert "newer than this result" not in after
-    assert "-2 holds the same run, started over later with resume=false; to see" in after
-
-
 def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others(
     run_cli, finetune_options, tmp_path
 ):
@@ -180,53 +153,6 @@ def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others
     assert (interrupted / "result.json").is_file()
 
 
-def test_commands_that_are_printed_or_kept_find_configs_of_ones_own(
-    run_cli, finetune_options, tmp_path
-):
-    own = tmp_path / "my_conf" / "experiment" / "mine.yaml"
-    own.parent.mkdir(parents=True)
-    own.write_text("# @package _global_\nmicro_batch_size: 0\n")
-    options = ["--config-dir", "my_conf", "+experiment=mine", *finetune_options]
-    swept = run_cli("-m", *options, "evaluate_test=false", "micro_batch_size=0,8")
-    assert swept.returncode == 1
-    (failed,) = re.findall(r"^  (python -m src\.run .*=0)$", swept.stdout, re.MULTILINE)
-    (found,) = re.findall(r"^  (python -m src\.run -m .*)$", swept.stdout, re.MULTILINE)
-    (card,) = (tmp_path / "runs").rglob("classifier/README.md")
-    (of_card,) = re.findall(r"^python -m src\.run .*$", card.read_text(), re.MULTILINE)
-    (run,) = (tmp_path / "runs").rglob("result.json")
-    for command in (failed, found, of_card, read_command(run.parent)):
-        assert f" --config-dir={tmp_path}/my_conf " in command
-        arguments = [word for word in shlex.split(command)[3:] if word != "-m"]
-        shown = run_cli(*(a for a in arguments if not a.startswith("seed=")), "--cfg", "job")
-        assert shown.returncode == 0, shown.stderr
-
-
-def test_a_sweep_is_told_of_an_option_that_it_takes(run_cli, finetune_options, tmp_path):
-    sweep = ["-m", *finetune_options, "hydra.sweep.subdir=one"]
-    assert run_cli(*sweep, "seed=0").returncode == 0
-    refused = run_cli(*sweep, "seed=1")
-    assert refused.returncode == 1
-    (line,) = [line for line in refused.stderr.splitlines() if line.startswith("error:")]
-    assert "one holds another run: seed is 0 there, 1 here" in line
-    assert "; name another folder: hydra.sweep.dir=FOLDER, or" in line
-    alone = run_cli(*finetune_options, "seed=1", "hydra.run.dir=runs/one")
-    assert "; name another folder: hydra.run.dir=FOLDER, or" in error_line(alone)
-
-
-def test_a_job_that_fails_unexpectedly_is_in_the_table_and_its_log(
-    run_cli, finetune_options, tmp_path
-):
-    """A user's own class with a bug."""
-    (tmp_path / "buggy.py").write_text("class Buggy:\n    def __init__(self, **o): 1 / 0\n")
-    options = ["encoder._target_=buggy.Buggy,tartan.encoders.tiny.TinyEncoder"]
-    swept = run_cli("-m", *finetune_options, *options)
-    assert swept.returncode == 1
-    table = swept.stdout[swept.stdout.index("sweep") :]
-    assert "job 0: " in table
-    assert "division by zero" in table
-    assert len(list((tmp_path / "runs").rglob("result.json"))) == 1
-
-
 def test_resume_false_starts_over_beside_and_overwrites_nothing(
     run_cli, finetune_options, tmp_path
 ):
@@ -240,34 +166,6 @@ def test_resume_false_starts_over_beside_and_overwrites_nothing(
     for path, content in before.items():
         if path.name != "run.log" and ".hydra" not in path.parts:
             assert path.read_bytes() == content, path
-
-
-def test_a_sweep_that_starts_over_names_the_new_folders(run_cli, finetune_options, tmp_path):
-    swept = run_cli("-m", *finetune_options, "max_steps=2")
-    assert swept.returncode == 0, swept.stderr
-    (first,) = (tmp_path / "runs" / "toy_finetune").iterdir()
-    again = run_cli("-m", *finetune_options, "max_steps=2", "resume=false")
-    assert again.returncode == 0, again.stderr
-    folders = {
-        json.loads(path.read_text())["folder"] for path in (tmp_path / "runs").rglob("000000.json")
-    }
-    assert {Path(folder).name for folder in folders} == {first.name, f"{first.name}-2"}
-
-
-def test_four_jobs_at_once_share_the_caches(toy_options, data_dir, tmp_path):
-    """Each finds them empty, and each has to end with the same numbers."""
-    options = [*toy_options, f"cache_dir={tmp_path}/cache", "method=mt_tartan", "max_steps=2"]
-    options += ["auxiliary=dapt_tapt", f"auxiliary.dapt.path={data_dir}/corpus.txt"]
-    options += ["method.stages.joint.batch_size=8"]
-    folders = [f"hydra.run.dir={tmp_path}/run{number}" for number in range(4)]
-    jobs = [started("src.run", *options, folder, cwd=ROOT) for folder in folders]
-    done = [job.wait(timeout=280) for job in jobs]
-    assert [job.returncode for job in done] == [0] * 4, [job.stderr for job in done]
-    results = [json.loads((tmp_path / f"run{n}" / "result.json").read_text()) for n in range(4)]
-    for result in results:
-        for part in (result, *result["stages"]):
-            del part["measured"]
-    assert all(result == results[0] for result in results)
 
 
 @pytest.mark.longest

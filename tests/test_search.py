@@ -11,7 +11,7 @@ from hydra import compose, initialize_config_dir
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
 from tartan.runs.sweep import RUN_NEXT
-from tests.in_process import CONF, config_of, recorded_run, toy
+from tests.in_process import CONF, config_of
 from tests.test_launchers import DIGITS, states_in
 
 pytestmark = pytest.mark.slow
@@ -19,10 +19,6 @@ pytestmark = pytest.mark.slow
 METHODS = {"paper": "meta", "paper_mt": "mt", "rates": "meta", "finetune": "dapt"}
 """An experiment's ending that each search is for."""
 SEARCHES = sorted(p.stem for p in (CONF / "search").glob("*.yaml") if p.stem != "base")
-
-
-def test_every_search_is_for_some_method():
-    assert sorted(METHODS) == SEARCHES
 
 
 @pytest.mark.parametrize("name", SEARCHES)
@@ -37,15 +33,6 @@ def test_what_is_searched_over_are_options_of_the_method(name):
     assert config.hydra.sweeper.params
     for option in config.hydra.sweeper.params:
         config_of([experiment, f"{option}=null"])  # refuses one that is not there
-
-
-def test_without_test_there_is_no_look_at_it(data_dir, cache_dir, tmp_path):
-    options = toy(data_dir, cache_dir, "finetune", "max_steps=2", "evaluate_test=false")
-    run = recorded_run(options, tmp_path)
-    assert run.events == ["finetune"]
-    stored = json.loads((tmp_path / "result.json").read_text())
-    assert "test" not in stored
-    assert stored["dev"]["whole"]["metrics"]["macro_f1"] >= 0
 
 
 def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cli, tmp_path):

@@ -12,10 +12,7 @@ from annotated_types import Ge, MultipleOf
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from omegaconf import OmegaConf
 
-from tartan import TartanData
 from tartan.errors import UserError
-from tartan.methods.meta_tartan import MetaTartan
-from tartan.methods.optimisation import Optimisation
 from tartan.methods.stage import Stage
 from tartan.settings import (
     Below1,
@@ -104,20 +101,6 @@ def test_a_function_checks_its_arguments_and_stays_what_it_is():
         call(1, 5)
 
 
-@pytest.mark.parametrize(
-    ("make", "option"),
-    [
-        (lambda: Optimisation(warmup=2), "warmup"),
-        (lambda: TartanData("a.csv", batch_size=0), "batch_size"),
-        (lambda: TartanData("a.csv", size="most"), "size"),
-        (lambda: MetaTartan.for_data(TartanData("a.csv"), lr="fast"), "body_lr"),
-    ],
-)
-def test_a_program_is_told_the_argument_before_anything_is_read(make, option):
-    with pytest.raises(UserError, match=f"^{option}: "):
-        make()
-
-
 def stage(**values: Any) -> Stage:
     node = {"module": "tartan.methods.fine_tuning.FineTuning", "max_steps": 3, **values}
     return typed(OmegaConf.create({"lr": 0.5, "stage": node}).stage, Stage, "method.stages.s")
@@ -133,18 +116,13 @@ def test_a_node_becomes_the_dataclass_and_those_within():
     ("values", "option"),
     [
         ({"batch_size": "many"}, "batch_size"),
-        ({"batch_size": "3"}, "batch_size"),
         ({"batch_size": 2.5}, "batch_size"),
-        ({"batch_size": 0}, "batch_size"),
         ({"batch_size": "${nowhere}"}, "batch_size"),
-        ({"enabled": "maybe"}, "enabled"),
         ({"bogus": 1}, "bogus"),
         ({"module": "???"}, "module"),
         ({"auxiliaries": "some"}, "auxiliaries"),
         ({"optimisation": 3}, "optimisation"),
-        ({"optimisation": {"bogus": 1}}, "optimisation.bogus"),
         ({"optimisation": {"warmup": 2}}, "optimisation.warmup"),
-        ({"meta_head": {"steps": "ten"}}, "meta_head.steps"),
     ],
 )
 def test_an_option_that_does_not_fit_is_named_in_one_line(values, option):

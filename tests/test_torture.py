@@ -1,12 +1,11 @@
-"""Programs that are killed at random moments, their files damaged between two starts.
+"""Runs that are killed at random moments, their files damaged between two starts.
 
-The short versions are part of the suite; `make torture` kills three kinds of runs 100 times, and
-`src.predict` and `src.build_corpus` too. See `tests.torture` for what is held.
+A short version is part of the suite; `make torture` kills three kinds of runs 100 times. See
+`tests.torture` for what is held.
 """
 
 from __future__ import annotations
 
-import csv
 import hashlib
 import itertools
 import json
@@ -16,13 +15,9 @@ import socket
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from safetensors.torch import load_file
 
-from tests.corpus.made_up import contents, write_articles
-from tests.predict.conftest import TEXTS, classifier  # noqa: F401
 from tests.programs import Started, started
 from tests.torture import PATIENCE, Tortured, torture, wait
 
@@ -123,62 +118,6 @@ class TorturedRunOfTwo(TorturedRun):
         return [self._process(common | {"RANK": rank, "LOCAL_RANK": rank}) for rank in "01"]
 
 
-class TorturedPrediction(Tortured):
-    """A call of `src.predict`."""
-
-    def __init__(self, model: Path, source: Path, folder: Path) -> None:
-        super().__init__(folder)
-        self.model, self.source = model, source
-        folder.mkdir()
-        self.target = folder / f"out{source.suffix}"
-
-    def start(self) -> Sequence[Started]:
-        options = [f"model={self.model}", f"input={self.source}", f"output={self.target}"]
-        return [started("src.predict", *options, *self.options, cwd=self.folder)]
-
-    def being_written(self):
-        sizes = [(path, path.stat().st_size) for path in self.files() if path.exists()]
-        return frozenset(sizes)
-
-    def files(self) -> list[Path]:
-        return [p for p in self.folder.iterdir() if p.name.endswith((".part", ".unfinished"))]
-
-    def left(self) -> dict[str, bytes]:
-        return {path.name: path.read_bytes() for path in self.folder.glob("out*")}
-
-    def is_done(self, error: str) -> bool:
-        # it was killed when all was done
-        return "exists already" in error and not self.files()
-
-    def follow(self, advice: str) -> None:
-        assert "resume=false" in advice, advice
-        self.options = ["resume=false"]
-
-
-class TorturedBuild(Tortured):
-    """A call of `src.build_corpus`, in one process or two by turns."""
-
-    def __init__(self, sources: Path, folder: Path, *options: str) -> None:
-        super().__init__(folder)
-        self.build_options = [f"sources={sources}", f"output={folder}", *options]
-        self.starts = itertools.count()
-
-    def start(self) -> Sequence[Started]:
-        workers = f"executor.workers={next(self.starts) % 2 + 1}"
-        options = [*self.build_options, workers]
-        # joblib's processes leave at once only where an interpreter of its own ends
-        return [started("src.build_corpus", *options, cwd=self.folder.parent, fresh=True)]
-
-    def being_written(self):
-        return half_written(self.folder)
-
-    def files(self) -> list[Path]:
-        return []  # a build is promised to survive kills, and no damage of what is unfinished
-
-    def left(self) -> dict[str, bytes]:
-        return contents(self.folder)
-
-
 def toy_run(toy_options, data_dir, *options: str) -> list[str]:
     corpus = f"auxiliary.dapt.path={data_dir}/corpus.txt"
     return [*toy_options, *options, corpus, "checkpoint_minutes=0"]
@@ -191,25 +130,6 @@ def test_three_kills_change_nothing(toy_options, data_dir, tmp_path):
         "method.stages.joint.batch_size=8", "method.stages.joint.evaluate_every=5",
     )  # fmt: skip
     torture(lambda name: TorturedRun(options, tmp_path / name), kills=3, seed=0, damages=0)
-
-
-def predictions(tmp_path: Path, model: Path, kind: str, rows: int):
-    """What calls of `src.predict` on made-up rows are made by."""
-    source = tmp_path / f"in.{kind}"
-    texts = [f"{TEXTS[i % len(TEXTS)]} {'word ' * (i % 7)}{i}" for i in range(rows)]
-    if kind == "parquet":
-        pq.write_table(pa.table({"text": texts}), source, row_group_size=3000)
-    else:
-        with source.open("w", newline="", encoding="utf-8") as file:
-            csv.writer(file).writerows([["text"], *([text] for text in texts)])
-    return lambda name: TorturedPrediction(model, source, tmp_path / name)
-
-
-def builds(tmp_path: Path, articles: int, *options: str):
-    """What calls of `src.build_corpus` on made-up articles are made by."""
-    write_articles(tmp_path / "articles", shards=4, articles=articles)
-    common = ("decontaminate=null", "examples.min_words=1", *options)
-    return lambda name: TorturedBuild(tmp_path / "articles", tmp_path / name, *common)
 
 
 @pytest.mark.manual
@@ -255,16 +175,3 @@ def test_thirty_kills_of_other_runs_change_nothing(kind, options, toy_options, d
     torture(
         lambda name: kind(options, tmp_path / name), kills=int(KILLS or 30), seed=1, damages=0.3
     )
-
-
-@pytest.mark.manual
-@pytest.mark.parametrize("kind", ["csv", "parquet"])
-def test_fifteen_kills_of_a_prediction_change_nothing(kind, classifier, tmp_path):  # noqa: F811
-    new = predictions(tmp_path, classifier, kind, rows=20_000)
-    torture(new, kills=int(KILLS or 15), seed=2, damages=0.4)
-
-
-@pytest.mark.manual
-def test_thirty_kills_of_a_build_change_nothing(tmp_path):
-    new = builds(tmp_path, 3000, "near_duplicates=true", "field_of_study=[Computer Science]")
-    torture(new, kills=int(KILLS or 30), seed=3, damages=0)

@@ -67,10 +67,6 @@ class Tortured(ABC):
         """Start it and wait for its end: `finished`, or the error that it ends with."""
         return self._ended(self.start())
 
-    def is_done(self, error: str) -> bool:
-        """Whether an error says that there is nothing left to do."""
-        return False
-
     def _ended(self, processes: Sequence[Started]) -> str:
         first, *others = processes
         done = first.wait()
@@ -84,8 +80,6 @@ class Tortured(ABC):
         assert done.returncode == 1, errors
         assert len(told) == 1, errors
         assert "Traceback" not in errors, errors
-        if self.is_done(told[0]):
-            return "finished"
         assert _ADVICE.search(told[0]), errors
         return told[0]
 
