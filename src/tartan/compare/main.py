@@ -158,13 +158,15 @@ class Race:
                     "another folder: folder=FOLDER"
                 )
             return plan
-        costs, start = self._measured()
-        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start)
+        costs, start, spent = self._measured()
+        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start, spent)
         write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
         return plan
 
-    def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float]:
-        """Return the cost of a step of each method's stages, and the time to start a run [s].
+    def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float, float]:
+        """Return the cost of a step of each method's stages, and two times [s].
+
+        They are the time to start a run, and that of all these measurements.
 
         Raises:
             UserError: a method cannot be trained.
@@ -196,7 +198,8 @@ class Race:
                 }
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-        return costs, (time.monotonic() - began - training) / len(methods)
+        spent = time.monotonic() - began
+        return costs, (spent - training) / len(methods), spent
 
     def _fold_tables(self, fold: int) -> tuple[Path, Path]:
         return self._tables / str(fold) / "train.jsonl", self._tables / str(fold) / "held_out.jsonl"
@@ -204,14 +207,11 @@ class Race:
     def _fold(self, fold: int, ways: Sequence[str]) -> Predictions:
         """Train `ways` on a fold and return their predictions for its held-out examples."""
         folder = self._request.folder / "runs" / str(fold)
+        places = [f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=${method.name}"]
         missing = [way for way in ways if not (folder / way / RESULT).is_file()]
-        if missing:
-            options = [
-                "-m",
-                f"hydra.sweep.dir={quoted(folder)}",
-                "hydra.sweep.subdir=${method.name}",
-            ]
-            self._train(missing, *self._fold_tables(fold), [*options, f"seed={fold}"])
+        for learns in (False, True):  # two sweeps: their runs have other tables
+            if some := [way for way in missing if (way in LEARNS_FROM_DEV) == learns]:
+                self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
         held_out = f"{fold}/held_out.jsonl"
         predicted = {way: self._predicted(folder / way, held_out) for way in ways}
         return Predictions(
@@ -260,9 +260,12 @@ class Race:
             if done.returncode != 0:
                 raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
         frame, labels = pd.read_json(output, lines=True, dtype=False), self._task.labels
+        columns = [f"probability_{name}" for name in labels]
+        # a label can lack in what is trained on, where all of its examples have the same text
+        probabilities = frame.reindex(columns=columns, fill_value=0.0).to_numpy("float32")
         return Predictions(
             frame["label"].map({name: index for index, name in enumerate(labels)}).to_numpy(),
-            {"best": frame[[f"probability_{name}" for name in labels]].to_numpy("float32")},
+            {"best": probabilities},
             named_metric(self._task.metric, len(labels)),
         )
 

@@ -64,7 +64,7 @@ class Plan(Plain):
 
 def plan_of(
     request: Request, folds: int, runs: int, costs: Mapping[str, Mapping[str, StepCost]],
-    start: float,
+    start: float, spent: float = 0.0,
 ) -> Plan:  # fmt: skip
     """Return the plan of runs that all cost the same, and together fit into `minutes`.
 
@@ -76,6 +76,7 @@ def plan_of(
         runs: the largest number of runs.
         costs: cost of a step, by method and stage.
         start: time that a run takes beside its steps [s].
+        spent: time that is over already [s].
 
     Raises:
         UserError: the runs would have fewer than `LEAST_STEPS`.
@@ -87,9 +88,9 @@ def plan_of(
     }
     slowest, count = max(seconds_of.values()), request.steps
     if request.minutes is not None:
-        count = min(count, int((60 * request.minutes / runs - start) / slowest))
+        count = min(count, int(((60 * request.minutes - spent) / runs - start) / slowest))
         if count < min(LEAST_STEPS, request.steps):
-            least = math.ceil(runs * (start + LEAST_STEPS * slowest) / 60)
+            least = math.ceil((spent + runs * (start + LEAST_STEPS * slowest)) / 60)
             raise UserError(
                 f"minutes={request.minutes:g} is too short for up to {runs} runs here; take "
                 f"minutes={least}, or fewer methods= or folds="
