@@ -166,12 +166,6 @@ def test_metadata_in_files_of_their_own_choose_the_articles(tmp_path):
     ]
 
 
-def test_no_articles_of_a_field_is_an_error_that_names_the_fields_there_are(articles, tmp_path):
-    with pytest.raises(UserError, match=r"no examples: .*'Computer Science': 60"):
-        built(articles, tmp_path / "out", field_of_study=("Art",))
-    built(articles, tmp_path / "out", field_of_study=("Physics",))  # nothing is in the way
-
-
 def command(sources, output, *options):
     return [
         sys.executable, "-m", "src.build_corpus", f"sources={sources}", f"output={output}",

@@ -108,11 +108,6 @@ def test_slurm_is_given_an_array_for_each_step_after_the_one_before(
     assert (corpus.shards, corpus.counts) == (local.shards, local.counts)
 
 
-def test_an_executor_of_which_something_is_missing_is_one_line(articles, tmp_path):
-    with pytest.raises(UserError, match=r"executor\.workers: "):
-        build_corpus(composed(articles, tmp_path / "a", "executor.workers=two"), print)
-
-
 @pytest.mark.skipif(not importlib.util.find_spec("ray"), reason="needs pip install -e '.[ray]'")
 def test_ray_builds_the_same_corpus_and_says_what_is_wrong(articles, tmp_path):
     build_corpus(composed(articles, tmp_path / "local"), print)
@@ -136,10 +131,3 @@ def test_a_process_that_is_killed_is_one_line_and_no_endless_wait(tmp_path):
     tasks = LocalTasks([KillsItself()], tasks=2, workers=2, logging_dir=str(tmp_path))
     with pytest.raises(UserError, match=r"a process was killed.*a lower executor\.workers"):
         tasks.run()
-
-
-def test_the_error_of_another_process_is_the_same_line(tmp_path):
-    for name in "abc":
-        write_shard(tmp_path / "in" / f"{name}.jsonl", [{"text": "a"}, b"{"])
-    with pytest.raises(UserError, match=r"[abc]\.jsonl, line 2: not JSON .*bad_records=skip"):
-        built(tmp_path / "in", tmp_path / "out", workers=2)

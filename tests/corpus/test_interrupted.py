@@ -8,7 +8,6 @@ import sys
 
 import pytest
 
-import tartan.corpus.sources
 from tartan.errors import UserError
 from tests.corpus.made_up import Killed, built, contents, write_articles
 
@@ -118,10 +117,3 @@ def test_what_a_task_wrote_is_flushed_before_the_task_is_marked(articles, tmp_pa
     monkeypatch.setattr(os, "sync", lambda: marked.append(finished()))
     built(articles, tmp_path / "out")
     assert marked == list(range(3 + 1 + 3 + 1))
-
-
-def test_a_line_without_an_end_is_named(tmp_path, monkeypatch):
-    monkeypatch.setattr(tartan.corpus.sources, "LONGEST_LINE", 1000)
-    (tmp_path / "in.jsonl").write_text('{"text": "a"}\n{"text": "' + "a" * 2000 + '"}\n')
-    with pytest.raises(UserError, match=r"in\.jsonl, line 2 is longer than"):
-        built(tmp_path / "in.jsonl", tmp_path / "out")

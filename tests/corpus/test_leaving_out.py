@@ -108,14 +108,6 @@ def test_a_filter_with_a_state_takes_each_file_alone(tmp_path):
     assert 0 < len(texts_of(tmp_path / "1")) < 120
 
 
-def test_a_filter_that_lacks_something_says_so_before_any_work(tmp_path):
-    write_shard(tmp_path / "in" / "a.jsonl", [{"text": "a"}])
-    chosen = filters("language=english", "language.english.model_url=/nowhere/lid.bin")
-    with pytest.raises(UserError, match=r"^english: .*(fasttext|lid\.bin)"):
-        built(tmp_path / "in", tmp_path / "out", filters=chosen)
-    assert not list((tmp_path / "out").glob("building/sources-*"))
-
-
 @pytest.mark.skipif(
     not importlib.util.find_spec("fasttext"), reason="needs pip install -e '.[language]'"
 )

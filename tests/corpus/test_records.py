@@ -111,14 +111,3 @@ def test_a_line_that_is_no_record_says_why(line, reason):
 def test_text_of_an_unknown_layout_says_why(record, reason):
     with pytest.raises(BadRecordError, match=reason):
         text_of(record)
-
-
-@pytest.mark.parametrize("fields", [{"Art": 1}, [1], [{"source": "x"}]])
-def test_fields_of_another_kind_say_so(fields):
-    with pytest.raises(BadRecordError, match="s2fieldsofstudy"):
-        fields_of({"s2fieldsofstudy": fields})
-
-
-def test_a_record_without_identity_says_so():
-    with pytest.raises(BadRecordError, match="none of the keys paper_id"):
-        identity_of({"paper_id": None, "id": ""})

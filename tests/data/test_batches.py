@@ -104,12 +104,6 @@ def test_the_masks_do_not_depend_on_the_micro_batch_size(micro, encoder):
         assert parts.tokens <= whole.tokens  # a part without a masked token is left out
 
 
-def test_the_next_time_an_example_comes_its_masks_are_others(encoder):
-    data = TaskExamples(examples(1), MaskedLM(probability=0.5).collate(encoder, 4), 1)
-    steps = steps_of({"tapt": data}, 8, stage="tapt")
-    assert len({str(masked_rows(steps[step].tasks["tapt"])) for step in range(8)}) > 1
-
-
 @pytest.mark.parametrize("size", [4, 23, 100])
 def test_an_evaluation_has_every_example_once(size, encoder):
     data = examples()

@@ -167,15 +167,6 @@ def test_the_fingerprint_is_that_of_all_files_and_not_of_where_they_lie(folder, 
     assert load(moved).fingerprint != first
 
 
-def test_what_holds_no_files_of_text_is_an_error(load, tmp_path):
-    (tmp_path / "t").mkdir()
-    for path in (tmp_path / "t", tmp_path / "t" / "*.txt"):
-        with pytest.raises(UserError, match="no files of text"):
-            load(path)
-    with pytest.raises(UserError, match=r"nowhere\.txt cannot be read"):
-        load(tmp_path / "nowhere.txt")
-
-
 @pytest.mark.parametrize("place", ["stolen.txt", "b/stolen.txt"])
 def test_a_link_out_of_a_folder_is_not_read(place, folder, load, tmp_path):
     (tmp_path / "secret.txt").write_text("secret\n")

@@ -6,7 +6,6 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from tartan.core.task import MicroBatch
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
 from tartan.errors import UserError
 
@@ -45,12 +44,6 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
 def test_anything_else_is_refused(batch):
     with pytest.raises(UserError, match="a batch must be"):
         labelled_batch(batch, ("no", "yes"))
-
-
-def test_the_data_s_own_indices_are_mapped_where_their_labels_are_others():
-    batch = MicroBatch({"labels": torch.tensor([0, 1, 0])}, 3, 3)
-    _, found, _ = labelled_batch(batch, ("a", "b", "c"), torch.tensor([2, 0]))
-    assert found.tolist() == [2, 0, 2]
 
 
 def loaded(rows, **options):

@@ -53,15 +53,6 @@ def test_what_is_held_out_is_a_function_of_text_and_seed():
     assert set(sides(TEXTS, share=0.1, seed=1)[1]) != set(apart)
 
 
-def test_the_sides_have_fingerprints_that_tell_how_they_came_about():
-    names = {
-        part.fingerprint
-        for options in ({"share": 0.1}, {"share": 0.2}, {"share": 0.1, "seed": 1})
-        for part in HeldOutText(**options).divide(corpus_of(TEXTS))
-    }
-    assert len(names) == 6
-
-
 def test_a_corpus_of_which_one_side_is_empty_is_refused():
     with pytest.raises(UserError, match="has no text held out"):
         HeldOutText(share=0.5).divide(corpus_of(["", " "]))

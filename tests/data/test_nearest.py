@@ -105,11 +105,6 @@ def test_a_run_takes_the_nearest_texts_that_are_not_held_out(examples):
     assert len(examples("all").rows) == 25
 
 
-def test_blank_texts_are_chosen_by_the_seed():
-    chosen = nearest(["", " ", None, "\t"], ["a query"], 3, 0)
-    assert len(set(chosen.tolist())) == 3
-
-
 def test_more_texts_than_there_are_is_an_error(examples):
     with pytest.raises(UserError, match=r"asks for 200 examples .* has 24"):
         examples(100, select="nearest")

@@ -6,7 +6,7 @@ import pytest
 
 from tartan.data.objective_space import ObjectiveSpace, is_legal
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
+from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tests.encoders.bodies import random_body
 from tests.objectives.spaces import space
@@ -84,10 +84,3 @@ def test_bert_and_roberta_like_encoders_are_taken(kind):
     for name, member in space("aang_td_ed").members("aang").items():
         member.check(name, encoder)
     assert encoder.body.training == random_body(kind).training
-
-
-def test_the_tiny_encoder_is_taken_with_attention_of_either_kind():
-    encoder = TinyEncoder().load()
-    space("aang_td").members("aang")["task-none-left_to_right-denoise"].check("a", encoder)
-    encoder.body.set_attn_implementation("eager")
-    space("aang_td").members("aang")["task-none-left_to_right-denoise"].check("a", encoder)

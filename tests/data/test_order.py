@@ -41,11 +41,6 @@ def test_a_part_is_what_the_whole_has_there(count, seed, data):
     assert permutation(count, seed).part(start, stop).tolist() == whole[start:stop].tolist()
 
 
-def test_small_counts_are_shuffled_as_numpy_does():
-    expected = generator_for(3, "order").permutation(1000)
-    assert permutation(1000, 3).part(10, 20).tolist() == expected[10:20].tolist()
-
-
 def test_a_part_of_a_huge_order_has_no_index_twice():
     count = 10**12 + 7
     assert count > SHUFFLED_WHOLE

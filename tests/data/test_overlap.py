@@ -11,7 +11,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan import TartanData
 from tartan.data import decontaminate
 from tartan.data.auxiliary import AuxiliaryContext
 from tartan.data.decontaminate import count_in
@@ -19,7 +18,6 @@ from tartan.data.file_task import FileTask
 from tartan.data.overlap import NgramIndex, words_of
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
-from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
 
 HELD = " ".join(f"w{i}" for i in range(20))
@@ -129,13 +127,6 @@ def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, domain
     assert own.decontaminated == 1
 
 
-def test_a_corpus_of_held_out_texts_only_is_an_error(around, tmp_path):
-    (tmp_path / "corpus.txt").write_text("x y\nv w\n")
-    domain = TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
-    with pytest.raises(UserError, match="overlaps with a dev or test text"):
-        domain.examples("dapt", replace(around, decontaminate=True))
-
-
 def told(caplog):
     messages = [record.getMessage() for record in caplog.records]
     caplog.clear()
@@ -151,18 +142,6 @@ def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatc
     monkeypatch.setattr(decontaminate, "_MOST", 4)  # a larger corpus is left to the check
     domain.examples("dapt", around)
     assert told(caplog) == []
-
-
-def test_either_text_of_a_pair_is_looked_for(cache_dir, caplog):
-    rows = [{"text": f"first {i}", "text_pair": f"second {i}", "label": "ab"[i % 2]}
-            for i in range(20)]  # fmt: skip
-    texts = {"dapt": [f"Second  {i}" for i in range(20)]}
-    data = TartanData(
-        rows, auxiliaries=texts, encoder="tiny", text_pair="text_pair", cache_dir=cache_dir
-    )
-    _ = data.prepared
-    (message,) = told(caplog)
-    assert message.startswith("auxiliary dapt: 8 of 8 dev and test texts are in dapt, ")
 
 
 def test_blank_texts_and_missing_ones_are_not_looked_for():

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import AddedToken, Regex, Tokenizer, models, normalizers, pre_tokenizers, trainers
 from transformers import PreTrainedTokenizerFast
 
-from tartan.data import tokenise as module
-from tartan.data.tokenise import encode_texts, portions, tokenise, truncation_of
+from tartan.data.tokenise import encode_texts, tokenise, truncation_of
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tests.conftest import ROOT
 
@@ -204,22 +203,3 @@ def test_of_pairs_the_longer_text_is_cut_first(tokenizer, side, first, second, t
     tokenizer.truncation_side = side
     same_as_the_tokenizer_cuts(tokenizer, length, first * times[0], second * times[1])
     tokenizer.truncation_side = "right"
-
-
-def test_of_a_long_text_little_is_tokenised(monkeypatch, letters):
-    sizes, original = [], type(letters).__call__
-
-    def watched(self, texts, **options):
-        sizes.extend(map(len, texts))
-        return original(self, texts, **options)
-
-    monkeypatch.setattr(type(letters), "__call__", watched)
-    encode_texts([["a word or two, and more. " * 100_000, "short"]], letters, 64)
-    assert max(sizes) <= 64 * 16
-
-
-def test_portions_hold_so_many_characters_or_one_text(monkeypatch):
-    monkeypatch.setattr(module, "_AT_ONCE", 10)
-    sizes = [3, 3, 3, 20, 1, 9, 1]
-    assert list(portions(sizes)) == [slice(0, 3), slice(3, 4), slice(4, 6), slice(6, 7)]
-    assert list(portions([])) == []
