@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import atexit
 import math
+import multiprocessing
 import resource
 import signal
 from collections.abc import Callable, Iterator
@@ -118,6 +120,7 @@ class TaskData(pl.LightningDataModule):
         workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
         if workers:
             _allow_open_files()
+            atexit.register(_end_workers)
         return StepLoader(
             self.steps(needs, *self._arithmetic()),
             next_step,
@@ -318,6 +321,13 @@ class _FromStep(Sampler[int]):
 def _ignore_termination(worker: int) -> None:
     """Let the first process decide about SIGTERM: a scheduler sends it to the whole group."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+def _end_workers() -> None:
+    """End the workers at exit, when multiprocessing waits for those it has sent a SIGTERM."""
+    for process in multiprocessing.active_children():
+        if process.daemon:
+            process.kill()
 
 
 def _allow_open_files() -> None:
