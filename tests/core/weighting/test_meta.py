@@ -36,15 +36,6 @@ def test_the_streamed_weights_are_the_softmax_of_the_new_logits(row, eta):
     torch.testing.assert_close(weighting.logits, logits)
 
 
-@given(cosines, etas, orders, st.randoms(use_true_random=False))
-def test_permuting_tasks_permutes_weights(row, eta, order, random):
-    places = list(range(len(row)))
-    random.shuffle(places)
-    plain = steps(new(len(row), eta, order), [row] * 2)
-    permuted = steps(new(len(row), eta, order), [[row[p] for p in places]] * 2)
-    torch.testing.assert_close(permuted, plain[torch.tensor(places)])
-
-
 @given(cosines, etas, orders, st.floats(-50, 50))
 def test_a_constant_added_to_all_logits_changes_nothing(row, eta, order, constant):
     plain, shifted = new(len(row), eta, order), new(len(row), eta, order)
