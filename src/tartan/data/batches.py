@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import datasets
@@ -16,7 +17,7 @@ from tartan.core.task import Batch, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.data.order import ExampleOrder
 from tartan.errors import UserError
-from tartan.objectives.base import Collate
+from tartan.objectives.base import Collate, Row
 
 
 @dataclass(frozen=True)
@@ -115,11 +116,9 @@ class StepBatches(Dataset[StepBatch]):
 
     def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[..., Batch]:
         """Return a function that makes the batch of the step's rows, or of the first so many."""
-        return _RowBatch(
-            rows_at(data.examples, self._indices(step, data, kind, name)),
-            data.collate,
-            (self._seed, self._needs.stage, kind, name, "batch", step),
-        )
+        rows = rows_at(data.examples, self._indices(step, data, kind, name))
+        seed = (self._seed, self._needs.stage, kind, name, "batch", step)
+        return partial(_row_batch, data.collate, rows, seed)
 
     def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
         key = (kind, name)
@@ -137,16 +136,11 @@ class StepBatches(Dataset[StepBatch]):
         return data.collate(rows_at(data.examples, indices), generator)
 
 
-@dataclass(frozen=True)
-class _RowBatch:
-    """Makes a batch of the first `count` rows; a loader's worker can send it."""
-
-    rows: list[dict[str, Any]]
-    collate: Collate
-    seed: tuple[Any, ...]
-
-    def __call__(self, count: int | None = None) -> Batch:
-        return self.collate(self.rows[:count], generator_for(*self.seed))
+def _row_batch(
+    collate: Collate, rows: Sequence[Row], seed: tuple[Any, ...], count: int | None = None
+) -> Batch:
+    """Make a batch of the first `count` rows; no class, which Lightning would look into."""
+    return collate(rows[:count], generator_for(*seed))
 
 
 class EvaluationBatches(Dataset[MicroBatch]):
