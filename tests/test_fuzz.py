@@ -24,7 +24,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
-from omegaconf import OmegaConf
 from transformers import BertConfig, BertForMaskedLM
 
 from tartan.data.columns import write_trained_columns
@@ -34,13 +33,10 @@ from tartan.data.table.open import open_table
 from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
-from tartan.files import write_durably
 from tartan.methods.checkpoint import load_checkpoint
 from tartan.predict.predict import Settings, predict_file
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of, write_report
-from tartan.runs.folder import check_same_inputs, exclusive_run
-from tartan.runs.result import stored_result
 from tests.corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
 from tests.report.made_up_runs import result_of, write_run
@@ -48,9 +44,6 @@ from tests.report.made_up_runs import result_of, write_run
 SECONDS = 60
 MEMORY = 3 << 30
 """Bytes of address space that an input may take beyond what the process had."""
-CONFIG = {
-    "seed": 0, "method": {"name": "meta", "stages": {"joint": {"lr": 1e-3}}}, "text": "a",
-}  # fmt: skip
 ROWS = [{"text": f"row {i} of caf\u00e9s, \u65e5\u672c", "label": "ab"[i % 2]} for i in range(30)]
 VICTIM = "precious"
 ODD = [
@@ -82,11 +75,8 @@ class Targets:
         write_trained_columns(
             {"text": "text", "label": "label", "text_pair": None}, folder / "classifier"
         )
-        for name in ("run", "checkpoint", "table", "corpus", "saved", "report"):
+        for name in ("checkpoint", "table", "corpus", "saved", "report"):
             (folder / name).mkdir()
-        OmegaConf.save(OmegaConf.create(CONFIG), folder / "run" / "config.yaml")
-        (folder / "run" / "result.json").write_text('{"task": "toy", "seed": 0}')
-        (folder / "run" / "inputs.json").write_text('{"task train": "0a"}')
         state = {"state_dict": {"w": torch.ones(3, 4)}, "step": 3, "names": ["a"]}
         torch.save(state, folder / "checkpoint" / "a.ckpt")
         lines = "".join(json.dumps(row) + "\n" for row in ROWS)
@@ -113,7 +103,6 @@ class Targets:
         self.kinds = {
             "classifier": self._classifier,
             "encoder": lambda at, _: PretrainedEncoder(str(at)).load(),
-            "run": self._run,
             "checkpoint": self._checkpoint,
             "table": self._table,
             "saved": lambda at, _: list(open_table(at / "rows").chunks()),
@@ -136,12 +125,6 @@ class Targets:
 
     def _report(self, at: Path, _: Path) -> None:
         write_report(report_of(at, ComparisonOptions()), at / "out")
-
-    def _run(self, at: Path, _: Path) -> None:
-        with exclusive_run(at):
-            write_durably(at / "begun", lambda path: path.write_text("begun"))
-        stored_result(OmegaConf.create(CONFIG), at)
-        check_same_inputs({"task train": "0a"}, at)
 
     def _built(self, at: Path, _: Path) -> None:
         load_corpus(at, "text", at / "cache")
@@ -172,24 +155,15 @@ def changed(content: bytes, name: str, rng: random.Random) -> bytes:
 
 
 def _changed_json(content: bytes, rng: random.Random) -> bytes:
-    value = json.loads(content)
-    node = value
-    while True:
-        if not isinstance(node, dict | list):
-            raise ValueError("no object")
-        keys = list(node) if isinstance(node, dict) else list(range(len(node)))
-        if not keys or (isinstance(node, dict) and rng.random() < 0.1):
-            if isinstance(node, dict):
-                node[rng.choice(EXTRA)] = rng.choice(ODD)
-            break
-        key = rng.choice(keys)
+    value = node = json.loads(content)
+    while isinstance(node, dict | list) and node:
+        key = rng.choice(list(node) if isinstance(node, dict) else range(len(node)))
         if isinstance(node[key], dict | list) and node[key] and rng.random() < 0.7:
             node = node[key]
             continue
-        if rng.random() < 0.2:
-            del node[key]
-        else:
-            node[key] = rng.choice(ODD)
+        if isinstance(node, dict) and rng.random() < 0.2:
+            key = rng.choice(EXTRA)
+        node[key] = rng.choice(ODD)
         break
     return json.dumps(value).encode()
 
@@ -201,7 +175,7 @@ def replace(file: Path, victim: Path, rng: random.Random) -> None:
     """
     kind = rng.randrange(6)
     if kind == 0:
-        other = rng.choice(["run.lock", "begun.part", "out", f"{file.name}.part"])
+        other = rng.choice(["out", f"{file.name}.part"])
         (file.parent / other).symlink_to(victim)
         return
     content = file.read_bytes()
