@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tartan.data.docstrings import DocstringsTask, Library, docstrings
+from tartan.data.docstrings import DocstringsTask, docstrings
 from tartan.errors import UserError
 
 SHARED = "This paragraph is word for word the same in both of the libraries that are here."
@@ -47,10 +47,7 @@ def make_library(folder, name):
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
 
 
-LIBRARIES = (
-    Library("alphalib", "alphalib", ["alphalib", "al"]),
-    Library("betalib", "betalib", ["betalib"]),
-)
+LIBRARIES = {"alphalib": ["alphalib", "al"], "betalib": ["betalib"]}
 
 
 @pytest.fixture

@@ -41,21 +41,6 @@ _PROSE = 0.7
 
 
 @dataclass(frozen=True)
-class Library:
-    """A library whose docstrings make one class.
-
-    Attributes:
-        package: import name, which is also the label.
-        distribution: name of the installed distribution, whose version decides the texts.
-        aliases: words that would give the library away; they are masked regardless of case.
-    """
-
-    package: str
-    distribution: str
-    aliases: Sequence[str]
-
-
-@dataclass(frozen=True)
 class DocstringsTask(TextSource):
     """Docstring paragraphs: a balanced choice of them is labelled, the others are domain text.
 
@@ -64,14 +49,16 @@ class DocstringsTask(TextSource):
 
     Attributes:
         cache_dir: folder for the extracted texts.
-        libraries: the libraries, one class each.
+        libraries: for each package, whose name is a class, words that would give it away; they are
+            masked regardless of case. The first is the distribution, whose version decides the
+            texts.
         train_per_class: labelled paragraphs of each class to train on [paragraphs].
         dev_per_class: the same for validation [paragraphs].
         test_per_class: the same for the test [paragraphs].
     """
 
     cache_dir: str
-    libraries: Sequence[Library]
+    libraries: Mapping[str, Sequence[str]]
     train_per_class: Count = 30
     dev_per_class: Count = 50
     test_per_class: Count = 100
@@ -116,20 +103,20 @@ class DocstringsTask(TextSource):
 
     def _paragraphs(self) -> dict[str, list[str]]:
         """Return the different paragraphs of each library, from the cache or its source."""
-        libraries = [
-            [lib.package, importlib.metadata.version(lib.distribution), *lib.aliases]
-            for lib in self.libraries
-        ]
-        mask = alias_pattern([alias for lib in self.libraries for alias in lib.aliases])
+        versions = [importlib.metadata.version(names[0]) for names in self.libraries.values()]
+        mask = alias_pattern([name for names in self.libraries.values() for name in names])
 
         def write(path: Path) -> None:
             gc.disable()  # it finds no cycles in syntax trees, and doubles the time
-            names = [lib.package for lib in self.libraries]
-            texts = {name: list(dict.fromkeys(_paragraphs_of(name, mask))) for name in names}
+            texts = {
+                package: list(dict.fromkeys(_paragraphs_of(package, mask)))
+                for package in self.libraries
+            }
             gc.enable()
             path.write_text(json.dumps(texts), encoding="utf-8")
 
-        key = hashlib.sha256(json.dumps([_VERSION, libraries]).encode()).hexdigest()[:16]
+        settings = json.dumps([_VERSION, versions, {**self.libraries}])
+        key = hashlib.sha256(settings.encode()).hexdigest()[:16]
         texts: dict[str, list[str]] = json.loads(
             cached_file(self._folder / f"{key}.json", write).read_bytes()
         )
