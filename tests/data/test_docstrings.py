@@ -106,16 +106,6 @@ def test_the_names_of_the_libraries_are_masked_whatever_their_case(site, tmp_pat
     assert not any("alphalib" in text.lower() or "betalib" in text.lower() for text in texts)
 
 
-def test_dev_and_test_texts_are_in_neither_train_nor_the_domain_text(site, tmp_path):
-    task = task_of(tmp_path / "cache")
-    end_task = task.load()
-    held_out = set(end_task.dev.texts) | set(end_task.test.texts)
-    assert len(held_out) == 2 * (3 + 5)
-    assert held_out.isdisjoint(domain_lines(task))
-    assert held_out.isdisjoint(end_task.train.texts)
-    assert set(end_task.train.texts).isdisjoint(domain_lines(task))
-
-
 def test_a_new_version_of_a_library_is_read_anew(site, tmp_path):
     before = every_text(task_of(tmp_path / "cache"))
     assert before == every_text(task_of(tmp_path / "another"))

@@ -18,7 +18,6 @@ from transformers import (
 )
 
 from tartan.data.given import auxiliary_of, encoder_of, table_of
-from tartan.data.tartan_data import TartanData
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
@@ -86,15 +85,6 @@ def test_a_loader_part_or_stream_of_a_data_set_keeps_the_labels_names():
     assert [row.values["label"] for row in joined] == ["no", "yes", "no"]
 
 
-def test_a_data_frame_names_no_column_twice():
-    frame = pd.DataFrame([["a", "x", "y"]], columns=["text", "label", "label"])
-    with pytest.raises(UserError, match=r"^train names the column 'label' twice"):
-        table_of(frame, "train")
-    twice = pd.DataFrame([["a", "b"]], columns=["text", "text"])
-    with pytest.raises(UserError, match=r"^auxiliary dapt names the column 'text' twice"):
-        auxiliary_of(twice, "dapt", None, "all")
-
-
 def test_a_data_frame_is_a_table():
     rows = [{"text": "one", "label": 1}, {"text": "two", "label": 0}]
     found = table_of(pd.DataFrame(rows), "train")
@@ -131,19 +121,6 @@ def test_equal_data_sets_have_equal_fingerprints():
     part = first.select(range(1, 3))
     again = datasets.Dataset.from_list(part.to_list(), features=part.features)
     assert table_of(part, "train").fingerprint == table_of(again, "train").fingerprint
-
-
-def test_rows_of_a_data_frame_without_a_label_are_unlabelled_text(cache_dir):
-    frame = pd.DataFrame({"text": [f"t{i}" for i in range(24)], "label": [*"ab" * 10, *[None] * 4]})
-    frame.loc[23, "label"] = float("nan")
-    options = {"encoder": "tiny", "cache_dir": cache_dir, "auxiliaries": {"tapt": "task"}}
-    with pytest.raises(
-        UserError,
-        match=r"row 21: .* is empty or missing .*empty_label=unlabelled",
-    ):
-        _ = TartanData(frame, **options).prepared
-    found = TartanData(frame, empty_label="unlabelled", **options).prepared
-    assert (len(found.splits.train), len(found.rows("tapt"))) == (12, 16)
 
 
 TOKENS = len(letter_pair_tokenizer())

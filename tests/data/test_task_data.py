@@ -128,11 +128,6 @@ def test_training_needs_dropout_of_a_kernel_and_evaluations_none(
         assert is_packed(data.evaluation(split, *where)[0].inputs) == evaluated
 
 
-def test_nothing_is_packed_on_request(gpu, data_dir, cache_dir):
-    data = toy_data(data_dir, cache_dir, num_workers=0, sizes={"packed": False})
-    assert not is_packed(data.evaluation("dev", *GPU)[0].inputs)
-
-
 def test_pairs_to_predict_come_as_rows_with_names(cache_dir):
     rows = [{"text": f"a {i}", "other": f"b {i}", "label": "xy"[i % 2]} for i in range(8)]
     data = toy_data(

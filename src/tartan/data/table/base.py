@@ -32,10 +32,10 @@ class Row(NamedTuple):
     """A row's values by column.
 
     Attributes:
-        number: the line at which the row begins, or its position among the rows; counted from 1.
+        number: the line at which the row begins, or its position among the rows; from 1.
         values: values by column: strings in CSV; strings, numbers, ... in JSON and Arrow.
         place: source and number for messages, e.g. `labels.csv, line 3`.
-        record: the row as it was written: the fields of CSV, or the JSON object on one line.
+        record: the row as it was written: the fields of CSV, or the JSON object.
     """
 
     number: int

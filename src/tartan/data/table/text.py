@@ -40,16 +40,12 @@ Quoting: TypeAlias = Literal["standard", "none"]
 
 
 class TextTable(Table):
-    """Base of tables in text files.
-
-    Attributes:
-        is_marked: whether the file begins with a byte order mark.
-    """
+    """Base of tables in text files."""
 
     path: Path
 
     def __init__(self, path: Path, compression: str | None, source: str) -> None:
-        self.path, self.source, self.is_marked = path, source, False
+        self.path, self.source = path, source
         self._compression = compression
         self._raw: IO[bytes] | None = None
 
@@ -65,10 +61,7 @@ class TextTable(Table):
                 for number, line in enumerate(lines, start=1):
                     if flaw := _flaw_of(line):
                         raise UserError(f"{self.place(number)}: {flaw}")
-                    if number == 1:
-                        self.is_marked = line.startswith("\ufeff")
-                        line = line.removeprefix("\ufeff")
-                    yield number, line
+                    yield number, line.removeprefix("\ufeff") if number == 1 else line
         except UNREADABLE as error:
             raise UserError(
                 f"{self.source} cannot be read after line {number}: {first_line(error)}"
@@ -103,7 +96,6 @@ class DelimitedTable(TextTable):
 
     Attributes:
         separator: the separator.
-        line_end: line end of the header.
     """
 
     def __init__(
@@ -113,7 +105,6 @@ class DelimitedTable(TextTable):
         quotes: Any = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
         first = [line for _, line in islice(self.lines(), 20)]
         header = next((line for line in first if line.strip()), "")
-        self.line_end = "\r\n" if header.endswith("\r\n") else "\n"
         widths = {
             separator: len(next(csv.reader([header], delimiter=separator, quoting=quotes), []))
             for separator in (usual, *SEPARATORS)
@@ -220,11 +211,6 @@ class JsonTable(TextTable):
         if not isinstance(values, dict):
             raise UserError(f'{self.place(number)}: expected an object, {{"NAME": VALUE, ...}}')
         return Row(number, values, self.place(number), (record,))
-
-
-def read_lines(path: Path, compression: str | None) -> Iterator[tuple[int, str]]:
-    """Yield the numbered lines of a text, plain or compressed (see `TextTable.lines`)."""
-    return TextLines(path, compression, str(path)).lines()
 
 
 @contextmanager
