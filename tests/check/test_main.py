@@ -69,7 +69,7 @@ def test_the_runs_own_warnings_and_what_it_leaves_aside_are_told(check, tmp_path
     assert done.returncode == 0, done.stderr
     assert "auxiliary dapt is not read: " in text
     assert "/nowhere/corpus.txt" in text
-    assert "texts that train has too: 1 of 3 in dev" in text
+    assert "1 of 3 examples in dev" in text
 
 
 @pytest.mark.parametrize(
