@@ -99,6 +99,6 @@ class Gramian(Weighting):
 
     def set_extra_state(self, state: Tensor) -> None:
         """Restore the state."""
-        if len(state):
+        if isinstance(state, Tensor) and len(state):  # FSDP passes a placeholder
             file = io.BytesIO(state.cpu().numpy().tobytes())
             vars(self.inner).update(torch.load(file, map_location="cpu", weights_only=True))
