@@ -68,4 +68,4 @@ def test_a_search_in_which_everything_fails_says_so(run_cli):
     assert states_in(searched.stdout) == {"0": "failed", "1": "failed"}
     assert "Traceback" not in searched.stderr
     assert "alembic" not in searched.stdout + searched.stderr
-    assert "error: optuna: no trial was finished" in searched.stderr
+    assert "error: No trials are completed yet." in searched.stderr
