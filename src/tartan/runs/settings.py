@@ -105,9 +105,9 @@ def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSetting
         raise UserError(f"trainer.{name} is not read: options of stages and runs set it")
     for option in map(option_of, overrides_of_run()):
         target = str(OmegaConf.select(config, f"{option.partition('.')[0]}._target_") or "tartan._")
-        name = _CHOSEN_BY_NAME.get(option)
+        chosen = _CHOSEN_BY_NAME.get(option)
         # MiniLM would be trained under another model's name
-        if name is not None and target.startswith("tartan.") and target.split(".")[-1] != name:
+        if chosen is not None and target.startswith("tartan.") and target.split(".")[-1] != chosen:
             raise UserError(
                 f"{option} only names what is chosen otherwise: leave it out (encoder=huggingface "
                 "encoder.name=NAME chooses an encoder)"
