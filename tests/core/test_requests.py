@@ -74,7 +74,7 @@ def test_the_meta_gradient_takes_the_end_tasks_pass_first_and_only_once():
 
 def test_a_task_called_as_what_serves_the_meta_gradient_draws_apart_from_it():
     step, passes = new_step()
-    batch = step._batch.tasks
+    batch = step.batch.tasks
     for task, name in zip(step.tasks[1:], ("meta_gradient", "meta_head"), strict=True):
         batch[name] = batch.pop(task.name)
         task.name = name
@@ -85,7 +85,7 @@ def test_a_task_called_as_what_serves_the_meta_gradient_draws_apart_from_it():
 
 def test_gradients_are_returned_and_only_put_fills_grad():
     step, _ = new_step()
-    body, heads = step._passes.body, [task.head for task in step.tasks]
+    body, heads = step.passes.body, [task.head for task in step.tasks]
     parameters = [*body.parameters, *(p for head in heads for p in head.parameters())]
     for parameter in parameters:
         parameter.grad = torch.ones_like(parameter)  # of somebody else

@@ -16,7 +16,6 @@ from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.kernels import attention as module_under_test
 from tartan.kernels.attention import IMPLEMENTATION, attention, use_tartan_attention
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
-from tests.encoders.derivatives import assert_same_derivatives
 
 SHAPE = (3, 2, 7, 4)
 
@@ -43,22 +42,6 @@ def drop_nothing(monkeypatch) -> None:
     monkeypatch.setattr(
         module_under_test, "dropout_factors", lambda shape, p, dtype: torch.ones(shape, dtype=dtype)
     )
-
-
-@pytest.mark.parametrize("scaling", [None, 0.3])
-@pytest.mark.parametrize("kind", ["none", "of positions"])
-def test_values_and_gradients_are_torchs_where_all_factors_are_one(
-    inputs, kind, scaling, monkeypatch
-):
-    """The rate must not be zero, for which the call would be left to torch."""
-    drop_nothing(monkeypatch)
-    mask = masks()[kind]
-    found, weights = attention(Layer(), *inputs, mask, dropout=0.5, scaling=scaling)
-    assert weights is None
-    expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scaling)
-    expected = expected.transpose(1, 2)
-    assert found.shape == (3, 7, 2, 4)
-    assert_same_derivatives(found, expected, inputs)
 
 
 def test_each_weight_is_dropped_by_itself_and_the_mean_stays():

@@ -57,17 +57,14 @@ def test_a_smoothed_target_is_shared_by_all_labels():
 
 @pytest.mark.parametrize(
     ("dtype", "autocast"),
-    [
-        (torch.float32, False),
-        (torch.float64, False),
-        (torch.float32, True),
-        (torch.bfloat16, False),
-    ],
+    [(torch.float64, False), (torch.float32, True), (torch.bfloat16, False)],
 )
 def test_weights_are_not_rounded_to_the_type_of_the_logits(dtype, autocast):
     weights = class_weights([1, 1.003, 2], LABELS, COUNTS)
     head, labels = torch.nn.Linear(5, 3).to(dtype), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
     features, objective = torch.randn(8, 5, dtype=dtype), Classification(3, class_weights=weights)
+    with torch.inference_mode():  # the weights are kept for training, too
+        objective.losses(None, head, features, labels)
     with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
         plain = Classification(3).losses(None, head, features, labels)
         found = objective.losses(None, head, features, labels)
@@ -78,17 +75,7 @@ def test_weights_are_not_rounded_to_the_type_of_the_logits(dtype, autocast):
     assert head.weight.grad.isfinite().all()
 
 
-def test_weights_that_are_first_used_in_inference_mode_can_be_trained_with():
-    weights = class_weights([1, 7.25, 2], LABELS, COUNTS)
-    head, objective = torch.nn.Linear(5, 3), Classification(3, class_weights=weights)
-    features, labels = torch.randn(8, 5), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
-    with torch.inference_mode():
-        objective.losses(None, head, features, labels)
-    objective.losses(None, head, features, labels).mean().backward()
-    assert head.weight.grad is not None
-
-
-@pytest.mark.parametrize("micro", [1, 3, 8])
+@pytest.mark.parametrize("micro", [3, 8])
 def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
     """It is that of the sum of weighted losses, divided by the number of examples."""
     weights = class_weights([1, 4, 2], LABELS, COUNTS)

@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-import transformers as t
 
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
@@ -23,31 +22,20 @@ LENGTHS = (3, 17, 64, 5, 9, 8, 16)
 """Lengths of texts; with its queries, the longest exceeds the positions of the bodies."""
 
 
-def encoder_of(kind, **entries):
+def encoder_of(kind):
     body = random_body(kind)
-    if entries:
-        config = type(body.config).from_dict({**body.config.to_dict(), **entries})
-        torch.manual_seed(0)
-        body = t.AutoModel.from_config(config)
     use_kernels(body)
     return TextEncoder(kind, body.eval(), letter_pair_tokenizer())
 
 
 def rows_of(encoder):
-    rng = np.random.default_rng(0)
-    special = encoder.tokenizer
-    return [
-        {
-            "input_ids": [
-                special.cls_token_id,
-                *rng.integers(5, len(special), length - 2).tolist(),
-                special.sep_token_id,
-            ],
-            "token_type_ids": [int(place > length // 2) for place in range(length)],
-            "label": length % 3,
-        }
-        for length in LENGTHS
-    ]
+    rng, special, rows = np.random.default_rng(0), encoder.tokenizer, []
+    for length in LENGTHS:
+        words = rng.integers(5, len(special), length - 2).tolist()
+        ids = [special.cls_token_id, *words, special.sep_token_id]
+        types = [int(place > length // 2) for place in range(length)]
+        rows.append({"input_ids": ids, "token_type_ids": types, "label": length % 3})
+    return rows
 
 
 def loss_and_gradients(name, encoder, packed, micro=99):

@@ -100,11 +100,8 @@ def test_position_ids_are_those_of_roberta():
     (part,) = layout.parts([{}, {}], [np.array([5, 1, 6]), np.array([7, 8])])
     assert part.inputs["input_ids"][0, :5].tolist() == [7, 8, 5, 1, 6]
     assert part.inputs["position_ids"][0, :5].tolist() == [2, 3, 2, 1, 3]
-
-
-def test_a_text_without_tokens_is_read_as_padding():
     (part,) = Layout(0, 9, packed=True).parts([{}, {}], [np.array([4, 5]), np.array([], int)])
-    assert part.inputs["lengths"].tolist() == [1, 2]
+    assert part.inputs["lengths"].tolist() == [1, 2]  # a text without tokens is a padding token
     assert part.inputs["input_ids"][0, :3].tolist() == [0, 4, 5]
 
 
@@ -155,14 +152,9 @@ def test_losses_are_those_of_a_padded_batch(objective, size):
         assert loss == pytest.approx(expected, abs=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("length", "most", "width"), [(5, None, 8), (8, 512, 8), (9, 12, 12), (13, 12, 13)]
-)
-def test_the_width_is_a_multiple_of_8_unless_the_body_has_too_few_positions(length, most, width):
-    assert padded_width([np.zeros(3), np.zeros(length)], most) == width
-
-
-def test_a_token_that_equals_the_padding_token_is_attended_to():
+def test_widths_are_multiples_of_8_up_to_the_bodys_positions_and_padding_is_told_by_its_mask():
+    for length, most, width in [(5, None, 8), (8, 512, 8), (9, 12, 12), (13, 12, 13)]:
+        assert padded_width([np.zeros(3), np.zeros(length)], most) == width
     padded = pad([np.array([7, 1, 9]), np.array([5])], 1)
     assert padded["input_ids"].tolist() == [[7, 1, 9], [5, 1, 1]]
     assert padded["attention_mask"].tolist() == [[1, 1, 1], [1, 0, 0]]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
 from functools import cached_property
 from typing import NamedTuple
 
@@ -94,6 +95,7 @@ class SharedBody:
         put_gradient(self.parameters, gradient)
 
 
+@dataclass(eq=False)
 class BodyGradient:
     """The gradient `g_i` of a task's loss with respect to the body, summed over processes.
 
@@ -102,22 +104,17 @@ class BodyGradient:
     the batch, if it was kept.
     """
 
-    def __init__(
-        self,
-        body: SharedBody,
-        task: Task,
-        arrive: Callable[[], Summed],
-        body_entries: int | None = None,
-        read: HeadInputs | None = None,
-    ) -> None:
-        self.body, self.task, self.read = body, task, read
-        self._arrive, self._body_entries = arrive, body_entries
-        self._taken = False
+    body: SharedBody
+    task: Task
+    arrive: Callable[[], Summed]
+    body_entries: int | None = None
+    read: HeadInputs | None = None
+    taken: bool = False
 
     @cached_property
     def _summed(self) -> Summed:
-        arrive = self._arrive
-        del self._arrive  # it may hold the tensors, too
+        arrive = self.arrive
+        del self.arrive  # it may hold the tensors, too
         return arrive()
 
     @property
@@ -128,15 +125,14 @@ class BodyGradient:
     @property
     def values(self) -> Gradient:
         """The tensors, not to be changed; a ValueError after `take`."""
-        if self._taken:
+        if self.taken:
             raise ValueError(f"the gradient of task {self.task.name} has been mixed already")
-        return self._summed.gradient[: self._body_entries]
+        return self._summed.gradient[: self.body_entries]
 
     @property
     def of_head(self) -> Gradient:
         """The gradient with respect to the head's parameters; empty where none was asked for."""
-        entries = self._body_entries
-        return [] if entries is None else self._summed.gradient[entries:]
+        return [] if self.body_entries is None else self._summed.gradient[self.body_entries :]
 
     @cached_property
     def squared_norm(self) -> Tensor:
@@ -145,8 +141,8 @@ class BodyGradient:
 
     def take(self) -> Gradient:
         """Hand over the tensors, so that a step holds no more gradients than it combines."""
-        values, self._taken = self.values, True
-        self._summed.gradient[: self._body_entries] = [None] * len(values)
+        values, self.taken = self.values, True
+        self._summed.gradient[: self.body_entries] = [None] * len(values)
         return values
 
 

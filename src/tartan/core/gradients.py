@@ -59,7 +59,11 @@ def dot(
             pieces = ((a, a) for a in chunked(lefts, CHUNK))
         else:
             pieces = zip(chunked(lefts, CHUNK), chunked(rights, CHUNK), strict=True)
-    return torch.stack([_dot(a, b, dtype) for a, b in pieces]).sum()
+    products = []
+    for a, b in pieces:
+        wide = torch.promote_types(a.dtype, dtype)
+        products.append(torch.dot(a.to(wide), b.to(wide)))
+    return torch.stack(products).sum()
 
 
 def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
@@ -74,11 +78,6 @@ def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
         yield group[0] if len(group) == 1 else torch.cat(group)
 
 
-def _dot(a: Tensor, b: Tensor, dtype: torch.dtype) -> Tensor:
-    dtype = torch.promote_types(a.dtype, dtype)
-    return torch.dot(a.to(dtype), b.to(dtype))
-
-
 def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> Tensor:
     """Return the cosine from an inner product and two squared norms; 0, not NaN, if a norm is 0."""
     scale = squared_left.sqrt() * squared_right.sqrt()
@@ -88,15 +87,7 @@ def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> T
 
 def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:
     """`total += factor * gradient` in place; `gradient` is consumed: its tensors change."""
-    both, alone, _ = _paired(total, gradient)
-    scale = _number(factor)
-    if alone:
-        torch._foreach_mul_(alone, scale)
-    if both[0] and isinstance(scale, float):
-        torch._foreach_add_(*both, alpha=scale)
-    elif both[0]:
-        torch._foreach_mul_(both[1], scale)
-        torch._foreach_add_(*both)
+    _combine_(total, gradient, factor, mean=False)
 
 
 def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
@@ -105,18 +96,7 @@ def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
     With `share` the part that a gradient's weight has in the sum of weights so far, `mean` is the
     weighted mean of all gradients so far: one pass through memory a gradient, none for the first.
     """
-    both, alone, missing = _paired(mean, gradient)
-    scale = _number(share)
-    if alone:
-        torch._foreach_mul_(alone, scale)
-    if missing:
-        torch._foreach_mul_(missing, 1 - scale)
-    if both[0] and isinstance(scale, float):
-        torch._foreach_lerp_(*both, scale)
-    elif both[0]:
-        torch._foreach_mul_(both[0], 1 - scale)
-        torch._foreach_mul_(both[1], scale)
-        torch._foreach_add_(*both)
+    _combine_(mean, gradient, share, mean=True)
 
 
 def mean_of(gradients: Sequence[Gradient]) -> Gradient:
@@ -127,14 +107,11 @@ def mean_of(gradients: Sequence[Gradient]) -> Gradient:
     return mean
 
 
-def _paired(
-    total: Gradient, gradient: Gradient
-) -> tuple[tuple[list[Tensor], list[Tensor]], list[Tensor], list[Tensor]]:
-    """Return the tensors that both have, only `gradient` (now in `total` too), and only `total`."""
+def _combine_(total: Gradient, gradient: Gradient, factor: Tensor, mean: bool) -> None:
     left: list[Tensor] = []
     right: list[Tensor] = []
-    alone: list[Tensor] = []
-    missing: list[Tensor] = []
+    alone: list[Tensor] = []  # in `gradient` only, and then in `total`
+    missing: list[Tensor] = []  # in `gradient`
     for index, (kept, added) in enumerate(zip(total, gradient, strict=True)):
         if kept is not None and added is not None:
             left.append(kept)
@@ -144,9 +121,19 @@ def _paired(
             alone.append(added)
         elif kept is not None:
             missing.append(kept)
-    return (left, right), alone, missing
-
-
-def _number(factor: Tensor) -> float | Tensor:
-    """Return the number where reading it is free, on a CPU: kernels take it as an argument."""
-    return float(factor) if is_cpu(factor.device) else factor
+    # on a CPU, reading the number is free, and kernels take it as an argument
+    scale = float(factor) if is_cpu(factor.device) else factor
+    if alone:
+        torch._foreach_mul_(alone, scale)
+    if missing and mean:
+        torch._foreach_mul_(missing, 1 - scale)
+    if left and isinstance(scale, float):
+        if mean:
+            torch._foreach_lerp_(left, right, scale)
+        else:
+            torch._foreach_add_(left, right, alpha=scale)
+    elif left:
+        if mean:
+            torch._foreach_mul_(left, 1 - scale)
+        torch._foreach_mul_(right, scale)
+        torch._foreach_add_(left, right)

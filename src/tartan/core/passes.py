@@ -148,11 +148,11 @@ class Passes:
             for number, part in batch.numbered:
                 losses = _ExampleLosses(body, task, part)
                 self._seed(Purpose("task", task.name), number)
-                _, derivatives = torch.func.jvp(
+                both = torch.func.jvp(
                     lambda values, of=losses: torch.func.functional_call(of, values, ()),
                     (parameters,), (tangents,),
                 )  # fmt: skip
-                alignments.append(derivatives)
+                alignments.append(both[1])
                 units.append(losses.units)
         gather, sizes = self.body.gather, batch.examples_of_all
         return (

@@ -52,6 +52,7 @@ class StepGradients:
             put_gradient(trained(head), gradient)
 
 
+@dataclass(eq=False)
 class Step:
     """The gradients of one step, computed when a weighting asks for them.
 
@@ -61,15 +62,12 @@ class Step:
     is not the mean of cosines), so that all processes apply the same weights.
     """
 
-    def __init__(
-        self,
-        passes: Passes,
-        tasks: Sequence[Task],
-        batch: StepBatch,
-        meta_head: MetaHead | None = None,
-    ) -> None:
-        self.tasks, self._passes, self._batch = tasks, passes, batch
-        self._meta_head = meta_head
+    passes: Passes
+    tasks: Sequence[Task]
+    batch: StepBatch
+    meta_head: MetaHead | None = None
+
+    def __post_init__(self) -> None:
         self._weigh_examples: WeighExamples | None = None
         self._of_end_task: BodyGradient | None = None
         self._meta: BodyGradient | None = None
@@ -81,12 +79,12 @@ class Step:
 
     def examples(self, task: Task) -> int:
         """Return the number of examples in the task's batch, over all processes."""
-        return self._batch.tasks[task.name].examples
+        return self.batch.tasks[task.name].examples
 
     @property
     def number(self) -> int:
         """Return the number of this step in its stage, from 0."""
-        return self._batch.step
+        return self.batch.step
 
     def take_only(self, task: int) -> None:
         """Leave out all tasks but one, before any gradient is computed."""
@@ -98,16 +96,16 @@ class Step:
         The end task's own pass comes first, because the meta head is fitted on its features, unless
         the step brings other examples for that. Its gradient is kept for `gradients`.
         """
-        end_task, meta_head, b_val = self.tasks[0], self._meta_head, self._batch.meta_batch
+        end_task, meta_head, b_val = self.tasks[0], self.meta_head, self.batch.meta_batch
         if meta_head is None or b_val is None:
             raise ValueError("a meta-gradient needs a meta head and a validation batch")
         separate = meta_head.settings.kind == "separate"
         # the gradient on the end task's own batch, whose features phi* is fitted on
-        fits_on_batch = separate and self._batch.meta_head_batch is None
+        fits_on_batch = separate and self.batch.meta_head_batch is None
         g_end = self._of_end_task = self._gradient(end_task, keep=fits_on_batch)
         phi_star = self._fitted(meta_head, g_end.read) if separate else end_task.head
         through_phi_star = replace(end_task, head=phi_star)
-        self._meta = self._passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
+        self._meta = self.passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
         return self._meta
 
     def gradients(self) -> Iterator[BodyGradient]:
@@ -116,7 +114,7 @@ class Step:
         for task in self.tasks:
             of_end_task, self._of_end_task = self._of_end_task, None  # of `meta_gradient`
             pending.append(of_end_task or self._gradient(task))
-            while len(pending) > int(self._passes.body.overlaps):
+            while len(pending) > int(self.passes.body.overlaps):
                 yield self._recorded(pending.popleft())
         while pending:
             yield self._recorded(pending.popleft())
@@ -132,20 +130,20 @@ class Step:
 
     def second_gradients(self) -> Iterator[BodyGradient]:
         """Yield each task's gradient on a second, independently drawn batch; heads get none."""
-        if self._batch.second is None:
+        if self.batch.second is None:
             raise ValueError("second gradients need a weighting with Needs(second_batches=True)")
         for task in self.tasks:
             purpose = Purpose("second_batch", task.name)
-            yield self._passes.gradient(purpose, task, self._batch.second[task.name])
+            yield self.passes.gradient(purpose, task, self.batch.second[task.name])
 
     def seed_draws(self) -> None:
         """Seed the weighting's own draws, as a function of the step, the same on all processes."""
-        self._passes.seed_draws()
+        self.passes.seed_draws()
 
     def normal(self, count: int) -> Tensor:
         """Return standard normal numbers, `(count,)`: the same ones at every call in a step."""
         self.seed_draws()
-        loss = self._passes.no_loss()
+        loss = self.passes.no_loss()
         return torch.randn(count, device=loss.device, dtype=loss.dtype)
 
     def run(self, mix: Callable[[Step], Mixed]) -> tuple[StepRecord, StepGradients]:
@@ -157,7 +155,7 @@ class Step:
         Raises:
             ValueError: `mix` did not mix each task's gradient once.
         """
-        body = self._passes.body
+        body = self.passes.body
         with without_autocast(body.device):
             mixed = mix(self)
             names = [task.name for task in self.tasks]  # `mix` may leave some out
@@ -183,23 +181,23 @@ class Step:
 
     def _gradient(self, task: Task, keep: bool = False) -> BodyGradient:
         """Return a task's gradient, whose sum over processes has begun."""
-        batch, weights = self._batch.tasks[task.name], None
+        batch, weights = self.batch.tasks[task.name], None
         if self._weigh_examples is not None:
-            share = torch.ones_like(self._passes.no_loss())
+            share = torch.ones_like(self.passes.no_loss())
             if self._meta is not None and batch.units:
-                weights = self._weigh_examples(*self._passes.alignments(task, batch, self._meta))
+                weights = self._weigh_examples(*self.passes.alignments(task, batch, self._meta))
                 share = weights.sum().square() / (len(weights) * weights.square().sum())
             self._effective.append(share)
         purpose = Purpose("task", task.name)
-        return self._passes.gradient(purpose, task, batch, example_weights=weights, keep=keep)
+        return self.passes.gradient(purpose, task, batch, example_weights=weights, keep=keep)
 
     def _fitted(self, meta_head: MetaHead, read: HeadInputs | None) -> nn.Module:
         """Return the meta head, fitted on the step's examples for it, or what was `read` before."""
-        end_task, others = self.tasks[0], self._batch.meta_head_batch
+        end_task, others = self.tasks[0], self.batch.meta_head_batch
         if others is not None:
-            read = self._passes.features(Purpose("meta_features"), end_task, others)
+            read = self.passes.features(Purpose("meta_features"), end_task, others)
         assert read is not None, "the end task's pass has kept what its head reads"
-        self._meta_head_loss = self._passes.fit(meta_head, end_task, read)
+        self._meta_head_loss = self.passes.fit(meta_head, end_task, read)
         return meta_head.head
 
     def _recorded(self, gradient: BodyGradient) -> BodyGradient:

@@ -20,19 +20,15 @@ class Objective(Protocol):
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         """Return what the head reads, computed by the shared body, shape `(n, hidden)`."""
-        ...
 
     def targets(self, inputs: Inputs) -> Tensor:
         """Return the target of each unit, shape `(n,)`."""
-        ...
 
     def owners(self, inputs: Inputs) -> Tensor:
         """Return the index of each unit's example in the micro-batch, shape `(n,)`."""
-        ...
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each unit, shape `(n,)`; a head may be tied to `body`."""
-        ...
 
 
 @dataclass

@@ -26,20 +26,16 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """The encoder's name in results."""
-        ...
 
     @property
     def body(self) -> nn.Module:
         """The body, which each stage trains in place."""
-        ...
 
     def keep_head(self, head: nn.Module) -> None:
         """Keep a head (of text, a masked-LM head) so that later tasks start from it."""
-        ...
 
     def recompute_activations(self) -> None:
         """Turn on gradient checkpointing, or raise a `UserError` if the body has none."""
-        ...
 
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
@@ -49,7 +45,6 @@ class Encoder(Protocol):
         `max_length` is the end task's longest input, in tokens. Returns a sentence for the user
         where the classifier had to be written in another form than the usual one.
         """
-        ...
 
 
 class EncoderSource(Protocol):
@@ -57,7 +52,6 @@ class EncoderSource(Protocol):
 
     def load(self) -> Encoder:
         """Return the encoder, in float32."""
-        ...
 
 
 def require_encoder(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:

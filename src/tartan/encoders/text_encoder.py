@@ -118,10 +118,8 @@ class TextEncoder:
         ordinary = self.ordinary_tokens
         supported = bool(ordinary) and can_pack(self.body, ordinary, self.first_position)
         if not supported:
-            log.warning(
-                "encoder %s cannot read several texts as one row: micro-batches are padded",
-                self.name,
-            )
+            line = "encoder %s cannot read several texts as one row: micro-batches are padded"
+            log.warning(line, self.name)
         return supported
 
     def description(self) -> dict[str, Any] | None:

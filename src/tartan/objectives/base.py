@@ -41,7 +41,6 @@ class TaskObjective(Objective, Protocol[E]):
 
     def new_head(self, encoder: E) -> nn.Module:
         """Return a new head for the task, to go on top of the encoder's body."""
-        ...
 
     def collate(
         self,
@@ -61,7 +60,6 @@ class TaskObjective(Objective, Protocol[E]):
             packed: whether to pack texts into rows without padding, where the encoder supports it.
             on_cpu: whether to split padded texts for a CPU, into micro-batches of similar lengths.
         """
-        ...
 
 
 def is_objective(kind: type) -> bool:

@@ -60,9 +60,9 @@ class MaskedLM(Corruption, AtPositions):
         if mask_seed is None:
             flat = self._corrupt(np.concatenate(originals), vocabulary, rng)
             ends = np.cumsum([len(ids) for ids in originals])[:-1]
-            drawn = zip(*(np.split(values, ends) for values in flat), strict=True)
+            drawn = list(zip(*(np.split(values, ends) for values in flat), strict=True))
         else:
-            drawn = (self._corrupt(ids, vocabulary, _rng_of(mask_seed, ids)) for ids in originals)
+            drawn = [self._corrupt(ids, vocabulary, _rng_of(mask_seed, ids)) for ids in originals]
         texts = []
         for row, ids, (chosen, corrupted) in zip(rows, originals, drawn, strict=True):
             positions = np.flatnonzero(chosen)
