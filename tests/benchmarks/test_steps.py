@@ -14,10 +14,10 @@ from hydra import initialize_config_dir
 from benchmarks.__main__ import main
 from benchmarks.case import Case, build_case, loss_of
 from benchmarks.floor import Floor
-from benchmarks.measure import Ratio, measure_matrix_rate, ratio, time_interleaved
+from benchmarks.measure import Ratio, ratio
 from benchmarks.peers import transformers_model
 from benchmarks.published_step import PublishedStep
-from benchmarks.steps import measure_memory, measure_waits
+from benchmarks.steps import measure_waits
 from tartan.kernels.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
@@ -28,18 +28,6 @@ def test_a_ratio_is_the_median_of_the_pairs_ratios():
     found = ratio([2.0, 6.0, 30.0], [1.0, 2.0, 3.0])
     assert found == Ratio(median=3.0, low=2.5, high=6.5, pairs=3)
     assert str(found) == "3.000 (2.500 to 6.500)"
-
-
-def test_functions_are_timed_in_both_orders_after_a_round_that_is_not_counted():
-    calls = []
-    parts = {name: lambda name=name: calls.append(name) for name in ("a", "b", "c")}
-    times = time_interleaved(parts, 3, CPU)
-    assert calls == ["c", "b", "a", "a", "b", "c", "c", "b", "a", "a", "b", "c"]
-    assert {name: len(seconds) for name, seconds in times.items()} == {"a": 3, "b": 3, "c": 3}
-
-
-def test_the_rate_of_large_products_is_plausible():
-    assert 1e8 < measure_matrix_rate(CPU, torch.float32, seconds=0.05) < 1e16
 
 
 @pytest.fixture
@@ -67,14 +55,6 @@ def moved(before, module):
 
 def copied(module):
     return [p.detach().clone() for p in module.parameters()]
-
-
-@pytest.mark.parametrize("tasks", [1, 4])
-def test_a_case_has_its_number_of_tasks(case, tmp_path, tasks):
-    built = build_case(case("meta_tartan", tasks), 2, tmp_path, CPU)
-    batch = built.batch(0)
-    assert [part.examples for part in batch.tasks.values()] == [8] * (1 + tasks)
-    assert batch.meta_batch.examples == 8
 
 
 def test_the_floor_takes_one_pass_a_batch_and_one_update(case, tmp_path):
@@ -133,11 +113,6 @@ def test_peers_get_torchs_own_dropout_and_attention(case, tmp_path):
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
         assert kinds == {torch.nn.Dropout}
     assert built.module.body.config._attn_implementation == IMPLEMENTATION
-
-
-def test_memory_does_not_grow_with_the_tasks_but_for_their_heads(case, tmp_path):
-    one, four = (measure_memory(case("meta_tartan", n), tmp_path, CPU).peak_mib for n in (1, 4))
-    assert one <= four < 1.3 * one
 
 
 def test_waits_are_reported_with_their_lines(case, tmp_path, monkeypatch):

@@ -32,10 +32,3 @@ def test_a_comment_belongs_to_the_key_it_is_behind_or_above(tmp_path):
         ("choice", "one"): "the first and only",
         ("choice", "list"): "two",
     }
-
-
-def test_a_files_head_is_not_its_first_keys_comment(tmp_path):
-    (tmp_path / "file.yaml").write_text("# What it is.\nsize: 3\n\n# Behind\nlast: 1\n")
-    comments = read_comments(tmp_path / "file.yaml")
-    assert comments.head == "What it is."
-    assert comments.keys == {("last",): "Behind"}

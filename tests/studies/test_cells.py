@@ -10,7 +10,7 @@ import studies.cells
 from studies.__main__ import main
 from studies.cells import run_part
 from studies.part import cells_of, read_part
-from studies.row import CELL, CellNote, read_rows
+from studies.row import CELL, read_rows
 from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
 from tests.in_process import config_of, toy
@@ -81,18 +81,6 @@ def test_a_signal_ends_the_study(tmp_path, part, trained):
         run(tmp_path, part)
     assert caught.value.code == 143
     assert len(read_rows(tmp_path / "results" / "toy.csv")) == 1
-
-
-def test_a_run_that_another_commit_goes_on_with_names_both(tmp_path, part, trained, monkeypatch):
-    monkeypatch.setattr(studies.cells, "commit_of", lambda folder: "new")
-    for setting, before in (("finetune", "old"), ("tapt", "new")):
-        folder = tmp_path / "runs" / "toy" / "1x" / setting / "seed0"
-        folder.mkdir(parents=True)
-        note = CellNote(part="toy", budget="1x", setting=setting, commit=before)
-        (folder / CELL).write_text(note.model_dump_json())
-    run(tmp_path, part, seeds=1, only="1x")
-    commits = {r.setting: r.commit for r in read_rows(tmp_path / "results" / "toy.csv")}
-    assert commits == {"finetune": "old+new", "tapt": "new"}
 
 
 def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, monkeypatch):

@@ -21,8 +21,3 @@ def test_budgets_are_points_of_a_line_and_what_costs_nothing_is_a_level():
     np.testing.assert_allclose(bars["tapt"][0].get_xydata(), [[1.5, 70]])
     (level,) = [one for one in axes.lines if one.get_label() == "tfidf"]
     assert set(level.get_ydata()) == {40}
-
-
-def test_nothing_is_drawn_without_a_cost():
-    assert draw_costs(rows({"tfidf": [0.4]}, tflop=None)) is None
-    assert draw_costs([]) is None

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from studies.estimate import NONE, SeedMean, answer, bounds, contrast_of
+from studies.estimate import SeedMean, answer, contrast_of
 from studies.part import Contrast, Question
-from tartan.evaluation.statistics import Interval
 from tests.studies.made_up_rows import rows
 
 PAIR = Contrast(plus=["1x/ours"], minus=["1x/theirs"])
@@ -14,12 +13,6 @@ PAIR = Contrast(plus=["1x/ours"], minus=["1x/theirs"])
 
 def question(margin=0.0, of="test", **contrasts):
     return Question(statement="s", of=of, margin=margin, contrasts=contrasts or {"pair": PAIR})
-
-
-def test_one_seed_has_no_interval_and_decides_nothing():
-    found = SeedMean({0: 0.9})
-    assert (found.mean, found.interval, found.words, found.p) == (0.9, None, "90.0", NONE)
-    assert found.verdict(0.0) == "not decided"
 
 
 @pytest.mark.parametrize("ours", [[0.62, 0.62, 0.62], [0.6, 0.7, 0.8]])
@@ -69,16 +62,3 @@ def test_a_statement_needs_all_of_its_contrasts_and_fails_with_one():
     assert answer(question(good=good), own) == "holds"
     assert answer(question(good=good, absent=absent), own) == "not decided"
     assert answer(question(good=good, absent=absent, bad=bad), own) == "does not hold"
-
-
-@pytest.mark.parametrize(
-    ("low", "high", "words"),
-    [
-        (0.003, 0.014, ("+0.3", "+1.4")),
-        (0.0002, 0.014, ("+0.02", "+1.4")),
-        (-0.014, -0.0002, ("-1.4", "-0.02")),
-        (-0.0002, 0.014, ("-0.0", "+1.4")),
-    ],
-)
-def test_a_bound_looks_like_0_only_where_the_interval_contains_it(low, high, words):
-    assert bounds(Interval(low, high), sign="+") == words

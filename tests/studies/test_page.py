@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from copy import deepcopy
-
 from studies.page import page_of as page_of_parts
 from studies.part import all_parts, read_part
 from studies.row import read_rows
@@ -41,45 +39,6 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
     assert line_of(page, "1x", "tapt")[-1] == "+4.0 (-1.0 to +9.0)"
 
 
-def test_a_cell_of_runs_with_other_options_is_named(tmp_path):
-    own = [*rows({"finetune": [0.5], "tapt": [0.6]}), *rows({"finetune": [0.7]}, budget="end")]
-    assert "same options" not in page_of(tmp_path, own)
-    other = rows({"finetune": [0.5, 0.6]}, config="xyz")[1:]
-    line = "Not all seeds of `1x/finetune` were trained with the same options"
-    assert line in page_of(tmp_path, [*own, *other])
-
-
-def test_a_statement_with_several_contrasts_is_told_once(tmp_path):
-    one = {"plus": ["1x/tapt"], "minus": ["1x/finetune"]}
-    other = {"plus": ["end/finetune"], "minus": ["1x/finetune"]}
-    asked = {"of": "test", "margin": -0.01, "contrasts": {"first": one, "second": other}}
-    weight = {"of": "end_task_weight", "contrasts": {"third": deepcopy(one)}}
-    questions = {
-        "pays": {"statement": "TAPT is better.", **asked},
-        "rises": {"statement": "It rises.", **weight},
-    }
-    own = rows({"finetune": [0.5]}, end_task_weight=0.5)
-    own += rows({"tapt": [0.6]}, end_task_weight=0.7)
-    page = page_of(tmp_path, own, PART | {"questions": questions})
-    assert line_of(page, "TAPT is better.") == [
-        "not decided (test, margin -1 points)", "first", "1", "+10.0", "+10.0", "–",
-    ]  # fmt: skip
-    assert line_of(page, "", "", "second") == ["0", "–", "–", "–"]
-    assert line_of(page, "It rises.")[2:] == ["1", "–", "–", "+0.20"]
-
-
-def test_how_runs_learned_is_shown_of_those_that_tell(tmp_path):
-    own = rows({"finetune": [0.5, 0.7]}, end_task_loss=0.01, best_at=0.5, end_task_norm=2)
-    own += rows({"tapt": [0.5]}, end_task_loss=0.02, auxiliary_loss=4.5, auxiliary_norm=3)
-    own += rows({"finetune": [0.9]}, budget="3x")
-    _, table = page_of(tmp_path, own).split("How they learned:")
-    finetune, tapt = line_of(table, "1x", "finetune"), line_of(table, "1x", "tapt")
-    assert finetune == ["0.01", "–", "2.00", "–", "–", "50"]
-    assert tapt == ["0.02", "4.5", "–", "3.00", "–", "–"]
-    assert "3x" not in table.split("### What the runs say")[0]
-    assert "How they learned:" not in page_of(tmp_path, own[-1:])
-
-
 def test_the_main_table_holds_the_main_cells_their_differences_and_the_papers_scores(tmp_path):
     own = rows({"finetune": [0.50, 0.52, 0.54], "tapt": [0.56, 0.56, 0.56]})
     page = overview(tmp_path, [*own, *rows({"finetune": [0.9]}, budget="end")])
@@ -104,36 +63,6 @@ def test_ranks_and_differences_are_means_over_cases(tmp_path):
     gain = "+5.7 (-13.0 to +24.3)"
     assert line_of(page, "pre-training first") == ["1.3", "1.0 to 2.0", gain]
     assert "mean rank" not in overview(tmp_path, better, better)
-
-
-def test_decided_statements_and_the_paper_s_claims_are_listed_claims_first(tmp_path):
-    contrast = {"at 1x": {"plus": ["1x/tapt"], "minus": ["1x/finetune"]}}
-    end = {"at the end": {"plus": ["end/finetune"], "minus": ["1x/finetune"]}}
-    questions = {
-        "pays": {"statement": "TAPT is better.", "of": "test", "contrasts": contrast},
-        "open": {"statement": "More steps help.", "of": "test", "contrasts": end},
-        "claim": {"statement": "Claim (a): longer.", "of": "dev", "contrasts": deepcopy(end)},
-        "met": {"statement": "Claim (b): first.", "of": "dev", "contrasts": deepcopy(contrast)},
-    }
-    own = rows({"finetune": [0.50, 0.51, 0.52], "tapt": [0.60, 0.62, 0.61]})
-    page = overview(tmp_path, own, questions=questions)
-    start = (
-        "Of 4 statements to test, 2 hold, 0 do not, and 2 are not decided, 2 of them without runs."
-    )
-    assert start in " ".join(page.split())
-    told = "**Holds** for A made-up part: at 1x +10.0 (+7.5 to +12.5), p 0.125."
-    assert page.splitlines()[-5:-1] == [
-        "- Claim (a): longer. No runs yet for A made-up part.",
-        f"- Claim (b): first. {told}",
-        "- **Holds** for A made-up part:",
-        "  - TAPT is better.",
-    ]
-    twice = overview(tmp_path, own, own, questions=questions)
-    assert f"- Claim (b): first. {told} {told}" in twice.splitlines()
-
-
-def test_all_parts_compare_the_same_methods():
-    assert len({tuple(part.main) for part in all_parts().values()}) == 1
 
 
 def test_the_committed_page_is_of_the_committed_rows():

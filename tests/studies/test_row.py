@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import math
-
 import pytest
 
-from studies.row import CELL, CellNote, digest_of, learning_of, read_rows, row_of, write_rows
+from studies.row import CELL, CellNote, learning_of, read_rows, row_of, write_rows
 from tartan.errors import UserError
 from tartan.report.runs import read_run
 from tests.report.made_up_runs import config_of, result_of, write_run
@@ -50,19 +48,6 @@ def test_the_digest_is_of_what_is_trained_but_for_the_seed(tmp_path):
     assert digest("other split", **{"task.split_seed": 4, "seed": 4}) != fixed[0]
 
 
-def test_the_digest_does_not_depend_on_the_folder_that_data_and_encoders_lie_in():
-    here, there, other = (
-        digest_of({"encoder.name": name, "seed": 0}, draws_data=False)
-        for name in ("/here/adapted/encoder", "/there/adapted/encoder", "/here/else/encoder")
-    )
-    assert here == there != other
-    corpora = [f"{folder}/corpus.txt.gz" for folder in ("/here", "/there")]
-    here, there = (
-        digest_of({"auxiliary.dapt.path": path, "seed": 0}, draws_data=False) for path in corpora
-    )
-    assert here == there
-
-
 def test_rows_are_read_as_they_were_written(tmp_path):
     written = [
         row("finetune", 0, 0.123456, unseen=None, tflop=None),
@@ -78,7 +63,6 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     [
         (lambda lines: [lines[0], lines[1], lines[1]], "line 3: 1x/ours, seed 0, again"),
         (lambda lines: [lines[0], lines[1] + ",more"], "line 2: there is no column"),
-        (lambda lines: [lines[0] + ",best_att", lines[1] + ",1"], "line 2: there is no column"),
         (lambda lines: [lines[0], lines[1].replace("0.5", "nan", 1)], "line 2: "),
     ],
 )
@@ -118,12 +102,3 @@ def test_losses_are_those_of_the_last_tenth(tmp_path):
         "auxiliary_norm": 7,
         "end_task_cosine": pytest.approx(-0.255),
     }
-
-
-def test_a_stage_without_the_end_task_does_not_count(tmp_path):
-    lines = [f"finetune,{step},end_task,1,,0.25," for step in range(1, 51)]
-    first = [f"tapt,{step},tapt,1,,7," for step in range(1, 51)]
-    found, stage = learned(tmp_path / "run", "finetune", [*first, *lines])
-    assert found["end_task_loss"] == 0.25
-    assert math.isnan(found["auxiliary_loss"])
-    assert found["best_at"] == stage.best_step / stage.steps

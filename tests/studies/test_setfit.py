@@ -5,10 +5,8 @@ from __future__ import annotations
 import pytest
 
 from studies.cells import run_part
-from studies.classifiers import setfit_row
-from studies.part import cells_of, read_part
+from studies.part import read_part
 from studies.row import read_rows
-from tartan.errors import UserError
 from tests.in_process import toy
 from tests.studies.made_up_rows import PART, write_part
 
@@ -28,15 +26,6 @@ def options(data_dir, cache_dir):
     return [o for o in of_toy if not o.startswith(("method", "encoder"))] + ["encoder=minilm"]
 
 
-def test_its_steps_follow_from_the_budget(part):
-    cells = [cell for cell in cells_of("toy", part) if cell.seed == 1]
-    assert [(cell.budget, cell.steps, cell.batch_size) for cell in cells] == [
-        ("1x", 4, 8),
-        ("end", 12, 8),
-    ]
-    assert not any(option.startswith("method") for cell in cells for option in cell.overrides)
-
-
 @pytest.mark.slow
 def test_it_is_trained_and_its_row_kept(tmp_path, part, options):
     folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
@@ -47,10 +36,3 @@ def test_it_is_trained_and_its_row_kept(tmp_path, part, options):
     assert row.labelled == 48
     assert row.tflop > 0
     assert row.test > 0.9  # the word in each text tells
-
-
-@pytest.mark.slow
-def test_an_encoder_that_it_cannot_read_is_refused(part, options):
-    cell = next(cells_of("toy", part))
-    with pytest.raises(UserError, match="reads encoder=minilm only"):
-        setfit_row(cell, [*options, "encoder=tiny"], "abc")
