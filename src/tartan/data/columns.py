@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -67,9 +67,8 @@ def choose_columns(
         text = _text_column(table, taken, f"{prefix}text", TEXT_NAMES)
         taken.add(text)
     if label is None:
-        label = _only([name for name in table.columns if name not in taken])
-        if label is None:
-            raise _not_found(table, "labels", f"{prefix}label")
+        free = [name for name in table.columns if name not in taken]
+        label = _only(table, free, "labels", f"{prefix}label")
     return Columns(text, label, pair)
 
 
@@ -114,15 +113,14 @@ def read_trained_columns(folder: Path) -> Columns | None:
     return None
 
 
-def _text_column(table: Table, taken: Collection[str], option: str, names: Collection[str]) -> str:
+def _text_column(table: Table, taken: Collection[str], option: str, names: Sequence[str]) -> str:
     """Return the column of texts: one of `names`, or the only column of words that is not taken."""
     column = _by_name(table, names, taken)
     if column is None:
         rows = [row.values for row in table.sample()]
         free = [name for name in table.columns if name not in taken]
-        column = _only([name for name in free if any(_is_words(row.get(name)) for row in rows)])
-    if column is None:
-        raise _not_found(table, "texts", option)
+        words = [name for name in free if any(_is_words(row.get(name)) for row in rows)]
+        column = _only(table, words, "texts", option)
     return column
 
 
@@ -138,18 +136,23 @@ def _checked(table: Table, named: Mapping[str, str | None]) -> set[str]:
     return set(chosen.values())
 
 
-def _by_name(table: Table, names: Collection[str], taken: Collection[str]) -> str | None:
+def _by_name(table: Table, names: Sequence[str], taken: Collection[str]) -> str | None:
     """Return the column called `names[0]`; else the only one with any of `names`; case is last."""
     free = [column for column in table.columns if column not in taken]
-    first = next(iter(names))
-    usual = [column for column in free if column.lower() == first]
-    if usual:
-        return first if first in usual else usual[0]
-    return _only([column for column in free if column.lower() in names])
+    if names[0] in free:
+        return names[0]
+    first = [column for column in free if column.lower() == names[0]]
+    usual = first[:1] or [column for column in free if column.lower() in names]
+    return usual[0] if len(usual) == 1 else None
 
 
-def _only(names: list[str]) -> str | None:
-    return names[0] if len(names) == 1 else None
+def _only(table: Table, names: Sequence[str], what: str, option: str) -> str:
+    if len(names) != 1:
+        raise UserError(
+            f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN "
+            f"({_listing(table)})"
+        )
+    return names[0]
 
 
 def _is_words(value: object) -> bool:
@@ -161,13 +164,6 @@ def _is_words(value: object) -> bool:
     except ValueError:
         return True
     return False
-
-
-def _not_found(table: Table, what: str, option: str) -> UserError:
-    return UserError(
-        f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN "
-        f"({_listing(table)})"
-    )
 
 
 def _listing(table: Table) -> str:

@@ -117,14 +117,10 @@ def _whole(examples: Any) -> Any:
 
 
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """Return an auxiliary task: of masked language modelling, unless one is passed whole.
+    """Return auxiliary task `name`: of masked language modelling, unless one is passed whole.
 
-    Args:
-        texts: the text; an objective and the text; or the task itself, to which `column` does not
-            apply, and `size` only where it has none.
-        name: the task's name, for messages.
-        column: the column that holds the text, where there are several.
-        size: multiples of the labelled training examples, or `all`.
+    `texts` may be the text, an objective and the text, or the task itself, to which `column` does
+    not apply, and `size` only where it has none.
     """
     if isinstance(texts, TextAuxiliary):
         named = texts.path or texts.hub or texts.text == OWN_TEXT or isinstance(texts, GivenTexts)

@@ -50,8 +50,7 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
         label, name = _label_of(row, columns.label, kind), ""
         if label is not None:
             kind = type(label)
-            name = str(label).lower() if kind is bool else str(label)
-            _check_characters(name, row, columns.label)
+            name = text_of(row, columns.label) if kind is str else str(label).lower()
         elif not empty_labels:
             raise UserError(
                 f"{_place(row, columns.label)} is empty or missing (empty_label=unlabelled takes "
@@ -91,18 +90,12 @@ def text_of(row: Row, column: str) -> str:
         missing = text is None or (isinstance(text, float) and math.isnan(text))
         what = "missing" if missing else f"no text but {type(text).__name__}"
         raise UserError(f"{_place(row, column)} is {what}")
-    _check_characters(text, row, column)
+    try:
+        text.encode("utf-8")
+    except UnicodeEncodeError as error:
+        raise UserError(f"{_place(row, column)} holds half of a surrogate pair") from error
     return text
 
 
 def _place(row: Row, column: str) -> str:
     return f"{row.place}: the column {column!r}"
-
-
-def _check_characters(text: str, row: Row, column: str) -> None:
-    try:
-        text.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise UserError(
-            f"{_place(row, column)} holds half of a surrogate pair (\\ud800 to \\udfff)"
-        ) from error

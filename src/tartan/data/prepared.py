@@ -54,7 +54,7 @@ class Prepared:
 
     @property
     def fingerprints(self) -> dict[str, str]:
-        """A checksum of each split of the end task and of each auxiliary task's examples."""
+        """A checksum of each split and of each auxiliary task's examples."""
         splits = {} if self.labelled is None else self.end_task.fingerprints
         return {f"task {split}": own for split, own in splits.items()} | {
             f"auxiliary {name}": own.fingerprint for name, (_, own) in self.auxiliaries.items()
@@ -90,10 +90,7 @@ class Prepared:
         return self.auxiliaries[task][1].rows
 
     def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:
-        """Return the numbers of training examples: the end task's, and those of the other tasks.
-
-        The end task's is None where it is not among `tasks`.
-        """
+        """Return the numbers of training examples: the end task's (None: absent), the others'."""
         by_name = {name: len(self.rows(name)) for name in tasks}
         return by_name.pop(END_TASK, None), list(by_name.values())
 

@@ -49,18 +49,11 @@ class Assignment:
     def summary(self) -> dict[str, Any]:
         """Return `result.json`'s entry: how splits were chosen."""
         counts = Counter(split for split, _ in self.rows)
-        return {
-            "source": self.source,
-            "train": {"examples": counts["train"]},
-            **{
-                part.split: {
-                    "share": part.share,
-                    "seed": part.seed,
-                    "examples": counts[part.split],
-                }
-                for part in self.parts
-            },
+        held = {
+            part.split: {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
+            for part in self.parts
         }
+        return {"source": self.source, "train": {"examples": counts["train"]}, **held}
 
 
 def stratified_splits(
@@ -68,15 +61,9 @@ def stratified_splits(
 ) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
-    The parts are drawn one after the other; the share of each is one of all examples, but at least
-    as many as there are labels. Every split has at least one example of each label: where a draw
-    leaves one out, examples are exchanged.
-
-    Args:
-        labels: the labels of all examples.
-        parts: at most one for `dev` and one for `test`; one of share 0 gets no examples.
-        source: path or name of the examples, for messages.
-        prefix: beginning of the options' names, for messages.
+    The parts, at most one for `dev` and one for `test`, are drawn one after the other; the share of
+    each is one of all examples, but at least as many as there are labels. Every split has at least
+    one example of each label: where a draw leaves one out, examples are exchanged.
     """
     splits = ["train"] * len(labels)
     parts = [part for part in parts if part.share]
@@ -177,13 +164,8 @@ def clean_split(
     shares are rounded; where they then come to more than the size, or to less than 99 % of it, they
     are those of the largest remainders instead.
 
-    Args:
-        groups: the group of each example.
-        labels: the label of each example.
-        sizes: number of examples that `train`, `dev` and `test` should have; dev and test have at
-            most that many. 0 for a split that the task does without.
-        seed: seed of the random order.
-        name: the task's name, for messages.
+    `sizes` says how many examples `train`, `dev` and `test` should have; dev and test have at most
+    that many, none for 0.
     """
     counts = Counter(labels)
     free: dict[str, Counter[str]] = {}
@@ -218,13 +200,9 @@ def clean_split(
 def _shares(
     left: Mapping[str, int], counts: Mapping[str, int], size: int, order: Sequence[str]
 ) -> Counter[str]:
-    """Return how many examples of each label a split of `size` may have.
+    """Return how many of the `counts` examples of each label a split of `size` may have.
 
-    Args:
-        left: number of each label's examples that no other split may have.
-        counts: number of each label's examples.
-        size: number of examples that the split should have.
-        order: the labels, of which the first are preferred where remainders are equal.
+    `left` are those that no other split may have; `order` decides where remainders are equal.
     """
     total = sum(counts.values())
     shares = Counter({label: round(count * size / total) for label, count in counts.items()})

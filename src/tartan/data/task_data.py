@@ -17,7 +17,7 @@ import lightning.pytorch as pl
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from lightning.pytorch.trainer.states import TrainerFn
-from torch.utils.data import DataLoader, Sampler
+from torch.utils.data import DataLoader
 
 from tartan.core.device import is_cpu, is_on_cpu
 from tartan.core.task import StepBatch
@@ -283,7 +283,7 @@ class StepLoader:
     """
 
     def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
-        self._next_step, self._order = next_step, _FromStep(len(batches))
+        self._next_step, self._order = next_step, list(range(len(batches)))
         # a generator of its own: a DataLoader draws a seed, here from the program's otherwise
         self._loader: DataLoader[StepBatch] = DataLoader(
             batches, batch_size=None, sampler=self._order, generator=torch.Generator(), **options
@@ -294,7 +294,8 @@ class StepLoader:
 
     def __iter__(self) -> Iterator[StepBatch]:
         # Lightning asks for an iterator before it has restored its step, and for batches afterwards
-        self._order.first = self._next_step()
+        first = self._next_step()
+        self._order[:] = range(first, first + len(self))
         yield from self._loader
 
     def state_dict(self) -> dict[str, int]:
@@ -303,19 +304,6 @@ class StepLoader:
 
     def load_state_dict(self, state: dict[str, int]) -> None:
         """Do nothing: the Trainer restores its own step, from which the next batch follows."""
-
-
-class _FromStep(Sampler[int]):
-    """Samples the indices `first`, `first + 1`, ... of one epoch's steps."""
-
-    def __init__(self, steps: int) -> None:
-        self.steps, self.first = steps, 0
-
-    def __len__(self) -> int:
-        return self.steps
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(range(self.first, self.first + self.steps))
 
 
 def _ignore_termination(worker: int) -> None:

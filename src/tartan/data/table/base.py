@@ -102,15 +102,8 @@ class Table(ABC):
         return f"{self.source}, {self.unit} {number}"
 
     def sample(self) -> list[Row]:
-        """Return the first rows, up to a malformed one, which a full reading will report."""
-        first: list[Row] = []
-        try:
-            # an error keeps those before it
-            first.extend(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
-        except UserError:
-            if not first:
-                raise
-        return first
+        """Return the first rows."""
+        return list(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
 
     def names_in_sample(self) -> tuple[str, ...]:
         """Return the columns of the first rows, where each row names its own."""

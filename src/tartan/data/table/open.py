@@ -62,11 +62,6 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
     """Open the table in a file, plain or compressed, or in a folder that `save_to_disk` wrote.
 
     Only as much is read as tells its columns.
-
-    Args:
-        path: the file or folder.
-        kinds: the kinds of files that are read.
-        quoting: whether double quotes may surround a field of CSV and TSV.
     """
     path = path.expanduser()
     if is_saved_dataset(path):
