@@ -54,7 +54,8 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
     except BaseException as error:
         scratch.unlink(missing_ok=True)
-        if isinstance(error, RuntimeError) and "file" in str(error):  # torch's, of a full disk
+        # what torch's zip writer raises where the disk is full or a limit is reached
+        if isinstance(error, RuntimeError) and re.search("file|inline_container|ios", str(error)):
             raise OSError(errno.EIO, first_line(error), str(path)) from error
         raise
     scratch.replace(path)
