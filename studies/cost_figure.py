@@ -12,7 +12,7 @@ from matplotlib.ticker import LogFormatter
 
 from studies.row import Row
 from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
-from tartan.report.settings import metric_label
+from tartan.report.groups import metric_label
 
 
 def draw_costs(rows: Sequence[Row]) -> Figure | None:

@@ -27,7 +27,7 @@ from studies.estimate import (
 from studies.part import Contrast, Part, Question, cells_of
 from studies.row import Row
 from tartan.files import escape_markdown
-from tartan.report.settings import metric_label
+from tartan.report.groups import metric_label
 from tartan.report.words import plural
 
 BASELINE = "finetune"

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import yaml
 
+from tartan.report.groups import Benchmark, Setting, benchmarks_of
 from tartan.report.runs import Run, read_run
-from tartan.report.settings import Benchmark, Setting, benchmarks_of
 from tartan.runs.folder import stored_options
 from tartan.runs.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
 from tartan.runs.result import SCHEMA, Result

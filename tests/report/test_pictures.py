@@ -7,6 +7,7 @@ import pytest
 
 from tartan.figures.style import save
 from tartan.figures.weights import mean_over_runs
+from tartan.report.groups import benchmarks_of
 from tartan.report.pictures import (
     draw_confusion,
     draw_cost,
@@ -17,7 +18,6 @@ from tartan.report.pictures import (
     pictures_of,
     weights_of,
 )
-from tartan.report.settings import benchmarks_of
 from tests.report.made_up_runs import (
     bench_of,
     read_all,

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tartan.report.comparison import ComparisonOptions
+from tartan.report.groups import benchmarks_of
 from tartan.report.runs import find_runs
-from tartan.report.settings import benchmarks_of
 from tartan.report.summary import inventory, sentences_of
 from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
 

@@ -8,8 +8,8 @@ import io
 import pytest
 
 from tartan.report.comparison import ComparisonOptions, adjust, compare, reference_of
+from tartan.report.groups import benchmarks_of
 from tartan.report.paper import paper_table, paper_tables
-from tartan.report.settings import benchmarks_of
 from tartan.report.tables import overview, to_csv
 from tests.report.made_up_runs import (
     altered,

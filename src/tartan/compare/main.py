@@ -2,42 +2,17 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
-import subprocess
 import sys
-import time
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
-
-from tartan.compare.folds import (
-    ALL,
-    TEST,
-    fold_of_rows,
-    labelled_rows,
-    load_task,
-    task_options,
-    write_folds,
-)
-from tartan.compare.outcome import Outcome, write_outcome
-from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
-from tartan.compare.race import Predictions, going_on, joined, runs_of, winner
-from tartan.compare.request import Request, request_of
+from tartan.compare.outcome import write_outcome
+from tartan.compare.race import Race, StoppedError
+from tartan.compare.request import request_of
 from tartan.errors import UserError
-from tartan.evaluation.named_metrics import check_metric, named_metric
-from tartan.files import process_lock, read_json, write_text_durably
-from tartan.runs.command_line import duration, quiet_at_closed_pipe, quiet_libraries, run_child
-from tartan.runs.name import RESULT
-from tartan.runs.result import read_result
-from tartan.settings import differing, quoted
+from tartan.files import process_lock
+from tartan.runs.command_line import quiet_at_closed_pipe, quiet_libraries
 
-PLAN = "compare.json"
-"""File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
-FEW = 1000
-"""Number of labelled examples up to which there are 5 folds, beyond it 3."""
 HELP = """\
 tartan compare task.train=labels.csv [auxiliary.dapt.path=texts/] [minutes=30] [NAME=VALUE ...]
 
@@ -57,14 +32,6 @@ is trained on all labels, and exported to FOLDER/best/classifier. Options of its
 All others are options of all runs: task=, encoder=, auxiliary=, hydra/launcher=, ... The same
 command resumes an interrupted comparison.
 """
-
-
-class StoppedError(Exception):
-    """A child ended with this exit code, e.g. by a signal."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -89,205 +56,6 @@ def main(arguments: Sequence[str]) -> int:
     except (KeyboardInterrupt, StoppedError) as stop:
         print("stopped; run the same command again to continue", file=sys.stderr)
         return stop.code if isinstance(stop, StoppedError) else 128 + signal.SIGINT
-
-
-class Race:
-    """The runs of a comparison, as children of this process; finished ones are not run again.
-
-    Args:
-        request: the comparison's options.
-    """
-
-    def __init__(self, request: Request) -> None:
-        self._request, self._task = request, load_task(request.overrides)
-        check_metric(self._task.metric, ())
-        self._rows = labelled_rows(self._task)
-        self._tables = request.folder / "folds"
-
-    def run(self) -> Outcome:
-        """Race over the folds, train the winner on all labels, and evaluate it on a given test.
-
-        Raises:
-            UserError: an option or the data are invalid, or a run failed.
-            StoppedError: a child was stopped by a signal.
-        """
-        request, task = self._request, self._task
-        folds = request.folds or (5 if len(self._rows) <= FEW else 3)
-        if folds < 2:
-            raise UserError("folds: a race takes at least 2")
-        write_folds(task, self._rows, folds, self._tables)
-        plan = self._planned(folds)
-        for method in request.methods:
-            write_experiment(method, request, plan.steps[method])
-        print(_table(plan), flush=True)
-        ways, left = list(request.methods), plan.runs
-        parts: list[Predictions] = []
-        for fold in range(folds):
-            remaining = left * max(plan.run_seconds.values())
-            names = ", ".join(ways)
-            print(
-                f"fold {fold + 1} of {folds}: {names}; at most {duration(remaining)} left",
-                flush=True,
-            )
-            parts.append(self._fold(fold, ways))
-            left -= len(ways)
-            ways = going_on(joined(parts, ways), fold + 1, request.methods[0])
-            left = min(left, 1 + (folds - fold - 1) * len(ways))
-        chosen = winner(joined(parts, ways))
-        print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
-        best = request.folder / "best"
-        self._train(
-            [chosen], self._tables / ALL, self._tables / "0" / "held_out.jsonl",
-            [f"hydra.run.dir={quoted(best)}"],
-        )  # fmt: skip
-        test = self._predicted(best, TEST) if len(task.test) else None
-        return Outcome(
-            task=task, rows=self._rows, fold_of=fold_of_rows(self._rows, folds).tolist(),
-            methods=request.methods, parts=parts, finalists=ways, chosen=chosen, test=test,
-        )  # fmt: skip
-
-    def _planned(self, folds: int) -> Plan:
-        """Return the stored plan of this comparison, or measure what steps cost, and make one."""
-        request = self._request
-        path, asked = request.folder / PLAN, request.identity()
-        if path.is_file():
-            plan = read_json(path, Plan)
-            if names := differing(plan.asked, asked):
-                raise UserError(
-                    f"{request.folder} holds a comparison with other {', '.join(names)}; name "
-                    "another folder: folder=FOLDER"
-                )
-            return plan
-        costs, start, spent = self._measured()
-        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start, spent)
-        write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
-        return plan
-
-    def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float, float]:
-        """Return the cost of a step of each method's stages, and two times [s].
-
-        They are the time to start a run, and that of all these measurements.
-
-        Raises:
-            UserError: a method cannot be trained.
-        """
-        request, methods = self._request, self._request.methods
-        for method in methods:
-            write_experiment(method, request, None)
-        print(f"measuring a few steps of {', '.join(methods)}", flush=True)
-        # hidden, so that nothing takes what a kill leaves for runs
-        folder = request.folder / ".pilot"
-        shutil.rmtree(folder, ignore_errors=True)
-        began, costs, training = time.monotonic(), {}, 0.0
-        try:
-            for method in methods:
-                options = [
-                    f"hydra.run.dir={quoted(folder / method)}", f"max_steps={request.pilot_steps}",
-                    "trainer.enable_progress_bar=false", "logger=none",
-                ]  # fmt: skip
-                command = self._command([method], *self._fold_tables(0), options)
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
-                if done.returncode != 0:
-                    errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
-                    raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
-                result = read_result(folder / method)
-                training += sum(stage.seconds for stage in result.stages)
-                costs[method] = {
-                    one.name: StepCost((one.flops or 0.0) / one.steps, one.seconds / one.steps)
-                    for one in result.stages
-                }
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
-        spent = time.monotonic() - began
-        return costs, (spent - training) / len(methods), spent
-
-    def _fold_tables(self, fold: int) -> tuple[Path, Path]:
-        return self._tables / str(fold) / "train.jsonl", self._tables / str(fold) / "held_out.jsonl"
-
-    def _fold(self, fold: int, ways: Sequence[str]) -> Predictions:
-        """Train `ways` on a fold and return their predictions for its held-out examples."""
-        folder = self._request.folder / "runs" / str(fold)
-        places = [f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=${method.name}"]
-        missing = [way for way in ways if not (folder / way / RESULT).is_file()]
-        for learns in (False, True):  # two sweeps: their runs have other tables
-            if some := [way for way in missing if (way in LEARNS_FROM_DEV) == learns]:
-                self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
-        held_out = f"{fold}/held_out.jsonl"
-        predicted = {way: self._predicted(folder / way, held_out) for way in ways}
-        return Predictions(
-            next(iter(predicted.values())).labels,
-            {way: one.probabilities["best"] for way, one in predicted.items()},
-            named_metric(self._task.metric, len(self._task.labels)),
-        )
-
-    def _train(
-        self, ways: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
-    ) -> None:
-        code = run_child(self._command(ways, train, held_out, options))
-        if code == 1:
-            raise UserError("a run failed; see above")
-        if code != 0:
-            raise StoppedError(code)
-
-    def _command(
-        self, ways: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
-    ) -> list[str]:
-        """Return the command that trains `ways` on a table."""
-        # no URI: Hydra would look for a folder with `%20` in its name
-        configs = f"file://{self._request.folder.absolute() / 'conf'}"
-        learns = not set(ways).isdisjoint(LEARNS_FROM_DEV)
-        tables = task_options(self._task, train, None if learns else held_out)
-        return [
-            sys.executable, "-m", "tartan", "run",
-            f"hydra.searchpath=[{quoted(configs)}]",
-            f"+experiment={','.join(f'compare_{way}' for way in ways)}",
-            "task=files",
-            *(o for o in self._request.overrides if not o.lstrip("+~").startswith("task")),
-            *(f"{name}={_value(value)}" for name, value in tables.items()),
-            "evaluate_test=false",
-            *options,
-        ]  # fmt: skip
-
-    def _predicted(self, run: Path, table: str) -> Predictions:
-        """Return a run's predictions for a table of labelled examples, as those of `best`."""
-        output = run / f"predictions_{table.replace('/', '_')}"
-        if not output.is_file():
-            command = [
-                sys.executable, "-m", "tartan", "predict", f"model={run}",
-                f"input={self._tables / table}", f"output={output}",
-            ]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
-        frame, labels = pd.read_json(output, lines=True, dtype=False), self._task.labels
-        columns = [f"probability_{name}" for name in labels]
-        # a label can lack in what is trained on, where all of its examples have the same text
-        probabilities = frame.reindex(columns=columns, fill_value=0.0).to_numpy("float32")
-        return Predictions(
-            frame["label"].map({name: index for index, name in enumerate(labels)}).to_numpy(),
-            {"best": probabilities},
-            named_metric(self._task.metric, len(labels)),
-        )
-
-
-def _value(value: Any) -> str:
-    return "null" if value is None else quoted(value) if isinstance(value, str) else str(value)
-
-
-def _table(plan: Plan) -> str:
-    """Return the table of what each stage costs."""
-    rows = [
-        {
-            "method": method,
-            "stage": stage,
-            "GFLOP a step": f"{plan.costs[method][stage].flops / 1e9:,.3g}",
-            "steps": f"{steps:,}",
-            "a run takes": duration(plan.run_seconds[method]),
-        }
-        for method, stages in plan.steps.items()
-        for stage, steps in stages.items()
-    ]
-    return f"up to {plan.runs} runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
 
 
 def command() -> None:

@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
+from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
-from tartan.compare.race import Predictions, joined
 from tartan.data.text_task import TextTask
 from tartan.files import write_durably, write_text_durably
 

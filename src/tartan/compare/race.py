@@ -1,126 +1,246 @@
-"""Decides a race by predictions for texts that were not trained on: who goes on, who wins."""
+"""Runs a race: measures steps, trains the methods fold by fold, and the winner on all labels."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
-from typing import NamedTuple
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import torch
-from numpy.typing import NDArray
-from torchmetrics import Metric
+import pandas as pd
 
-RESAMPLES = 1000
-BEHIND = 2.0
-"""Standard errors of the paired difference by which a way that is dropped is behind the best."""
-AT_MOST = {1: 3}
-"""Largest number of ways that go on after so many folds; after more folds it is 2."""
+from tartan.compare.decision import Predictions, going_on, joined, runs_of, winner
+from tartan.compare.folds import (
+    ALL,
+    TEST,
+    fold_of_rows,
+    labelled_rows,
+    load_task,
+    task_options,
+    write_folds,
+)
+from tartan.compare.outcome import Outcome
+from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
+from tartan.compare.request import Request
+from tartan.errors import UserError
+from tartan.evaluation.named_metrics import check_metric, named_metric
+from tartan.files import read_json, write_text_durably
+from tartan.runs.command_line import duration, run_child
+from tartan.runs.name import RESULT
+from tartan.runs.result import read_result
+from tartan.settings import differing, quoted
 
-
-class Difference(NamedTuple):
-    """A difference of scores, its standard error, and a 95 % interval, over the same examples."""
-
-    value: float
-    error: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
-class Predictions:
-    """What the ways predict for the held-out examples of the folds so far.
-
-    Attributes:
-        labels: index of each example's label, int `(examples,)`.
-        probabilities: those of each way, `(examples, classes)`.
-        metric: the task's metric; higher is better.
-    """
-
-    labels: NDArray[np.int64]
-    probabilities: Mapping[str, NDArray[np.float32]]
-    metric: Metric
-
-    @cached_property
-    def scores(self) -> dict[str, float]:
-        """Return the score of each way on all examples."""
-        every = np.arange(len(self.labels))
-        return {way: self._score(way, every) for way in self.probabilities}
-
-    def difference(self, way: str, other: str) -> Difference:
-        """Return how far `way` is ahead of `other`, by a paired bootstrap over examples."""
-        value = self.scores[way] - self.scores[other]
-        drawn = self._drawn[way] - self._drawn[other]
-        low, high = np.quantile(drawn, [0.025, 0.975])
-        return Difference(value, float(drawn.std(ddof=1)), float(low), float(high))
-
-    def interval(self, way: str) -> tuple[float, float]:
-        """Return the 95 % bootstrap interval of a way's score."""
-        low, high = np.quantile(self._drawn[way], [0.025, 0.975])
-        return float(low), float(high)
-
-    @cached_property
-    def _drawn(self) -> dict[str, NDArray[np.float64]]:
-        """Return each way's scores on the same random draws of examples, `(resamples,)`."""
-        generator, count = np.random.default_rng(0), len(self.labels)
-        draws = [generator.integers(count, size=count) for _ in range(RESAMPLES)]
-        return {
-            way: np.array([self._score(way, draw) for draw in draws]) for way in self.probabilities
-        }
-
-    def _score(self, way: str, examples: NDArray[np.int64]) -> float:
-        self.metric.reset()
-        chosen = torch.from_numpy(self.probabilities[way][examples])
-        self.metric.update(chosen, torch.from_numpy(self.labels[examples]))
-        return float(self.metric.compute())
+PLAN = "compare.json"
+"""File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
+FEW = 1000
+"""Number of labelled examples up to which there are 5 folds, beyond it 3."""
 
 
-def going_on(predictions: Predictions, folds: int, baseline: str) -> list[str]:
-    """Return the ways that are trained on the next fold, in their order.
+class StoppedError(Exception):
+    """A child ended with this exit code, e.g. by a signal."""
 
-    The baseline always goes on, because the others are compared with it. A way is dropped if it is
-    behind the best by more than `BEHIND` standard errors, or not among the best `AT_MOST`.
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
+
+
+class Race:
+    """The runs of a comparison, as children of this process; finished ones are not run again.
 
     Args:
-        predictions: those of the ways that are still in the race.
-        folds: number of folds that they are of.
-        baseline: the simplest way.
+        request: the comparison's options.
     """
-    scores = predictions.scores
-    best = max(scores, key=scores.__getitem__)
-    close = [
-        way
-        for way in scores
-        if way == best
-        or (behind := predictions.difference(best, way)).value <= BEHIND * behind.error
+
+    def __init__(self, request: Request) -> None:
+        self._request, self._task = request, load_task(request.overrides)
+        check_metric(self._task.metric, ())
+        self._rows = labelled_rows(self._task)
+        self._tables = request.folder / "folds"
+
+    def run(self) -> Outcome:
+        """Race over the folds, train the winner on all labels, and evaluate it on a given test.
+
+        Raises:
+            UserError: an option or the data are invalid, or a run failed.
+            StoppedError: a child was stopped by a signal.
+        """
+        request, task = self._request, self._task
+        folds = request.folds or (5 if len(self._rows) <= FEW else 3)
+        if folds < 2:
+            raise UserError("folds: a race takes at least 2")
+        write_folds(task, self._rows, folds, self._tables)
+        plan = self._planned(folds)
+        for method in request.methods:
+            write_experiment(method, request, plan.steps[method])
+        print(_table(plan), flush=True)
+        methods, left = list(request.methods), plan.runs
+        parts: list[Predictions] = []
+        for fold in range(folds):
+            remaining = left * max(plan.run_seconds.values())
+            names = ", ".join(methods)
+            print(
+                f"fold {fold + 1} of {folds}: {names}; at most {duration(remaining)} left",
+                flush=True,
+            )
+            parts.append(self._fold(fold, methods))
+            left -= len(methods)
+            methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
+            left = min(left, 1 + (folds - fold - 1) * len(methods))
+        chosen = winner(joined(parts, methods))
+        print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
+        best = request.folder / "best"
+        self._train(
+            [chosen], self._tables / ALL, self._tables / "0" / "held_out.jsonl",
+            [f"hydra.run.dir={quoted(best)}"],
+        )  # fmt: skip
+        test = self._predicted(best, TEST) if len(task.test) else None
+        return Outcome(
+            task=task, rows=self._rows, fold_of=fold_of_rows(self._rows, folds).tolist(),
+            methods=request.methods, parts=parts, finalists=methods, chosen=chosen, test=test,
+        )  # fmt: skip
+
+    def _planned(self, folds: int) -> Plan:
+        """Return the stored plan of this comparison, or measure what steps cost, and make one."""
+        request = self._request
+        path, asked = request.folder / PLAN, request.identity()
+        if path.is_file():
+            plan = read_json(path, Plan)
+            if names := differing(plan.asked, asked):
+                raise UserError(
+                    f"{request.folder} holds a comparison with other {', '.join(names)}; name "
+                    "another folder: folder=FOLDER"
+                )
+            return plan
+        costs, start, spent = self._measured()
+        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start, spent)
+        write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
+        return plan
+
+    def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float, float]:
+        """Return the cost of a step of each method's stages, and two times [s].
+
+        They are the time to start a run, and that of all these measurements.
+
+        Raises:
+            UserError: a method cannot be trained.
+        """
+        request, methods = self._request, self._request.methods
+        for method in methods:
+            write_experiment(method, request, None)
+        print(f"measuring a few steps of {', '.join(methods)}", flush=True)
+        # hidden, so that nothing takes what a kill leaves for runs
+        folder = request.folder / ".pilot"
+        shutil.rmtree(folder, ignore_errors=True)
+        began, costs, training = time.monotonic(), {}, 0.0
+        try:
+            for method in methods:
+                options = [
+                    f"hydra.run.dir={quoted(folder / method)}", f"max_steps={request.pilot_steps}",
+                    "trainer.enable_progress_bar=false", "logger=none",
+                ]  # fmt: skip
+                command = self._command([method], *self._fold_tables(0), options)
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                if done.returncode != 0:
+                    errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
+                    raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
+                result = read_result(folder / method)
+                training += sum(stage.seconds for stage in result.stages)
+                costs[method] = {
+                    one.name: StepCost((one.flops or 0.0) / one.steps, one.seconds / one.steps)
+                    for one in result.stages
+                }
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        spent = time.monotonic() - began
+        return costs, (spent - training) / len(methods), spent
+
+    def _fold_tables(self, fold: int) -> tuple[Path, Path]:
+        return self._tables / str(fold) / "train.jsonl", self._tables / str(fold) / "held_out.jsonl"
+
+    def _fold(self, fold: int, methods: Sequence[str]) -> Predictions:
+        """Train `methods` on a fold and return their predictions for its held-out examples."""
+        folder = self._request.folder / "runs" / str(fold)
+        places = [f"hydra.sweep.dir={quoted(folder)}", "hydra.sweep.subdir=${method.name}"]
+        missing = [method for method in methods if not (folder / method / RESULT).is_file()]
+        for learns in (False, True):  # two sweeps: their runs have other tables
+            if some := [method for method in missing if (method in LEARNS_FROM_DEV) == learns]:
+                self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
+        held_out = f"{fold}/held_out.jsonl"
+        predicted = {method: self._predicted(folder / method, held_out) for method in methods}
+        return Predictions(
+            next(iter(predicted.values())).labels,
+            {method: one.probabilities["best"] for method, one in predicted.items()},
+            named_metric(self._task.metric, len(self._task.labels)),
+        )
+
+    def _train(
+        self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
+    ) -> None:
+        code = run_child(self._command(methods, train, held_out, options))
+        if code == 1:
+            raise UserError("a run failed; see above")
+        if code != 0:
+            raise StoppedError(code)
+
+    def _command(
+        self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
+    ) -> list[str]:
+        """Return the command that trains `methods` on a table."""
+        # no URI: Hydra would look for a folder with `%20` in its name
+        configs = f"file://{self._request.folder.absolute() / 'conf'}"
+        learns = not set(methods).isdisjoint(LEARNS_FROM_DEV)
+        tables = task_options(self._task, train, None if learns else held_out)
+        return [
+            sys.executable, "-m", "tartan", "run",
+            f"hydra.searchpath=[{quoted(configs)}]",
+            f"+experiment={','.join(f'compare_{method}' for method in methods)}",
+            "task=files",
+            *(o for o in self._request.overrides if not o.lstrip("+~").startswith("task")),
+            *(f"{name}={_value(value)}" for name, value in tables.items()),
+            "evaluate_test=false",
+            *options,
+        ]  # fmt: skip
+
+    def _predicted(self, run: Path, table: str) -> Predictions:
+        """Return a run's predictions for a table of labelled examples, as those of `best`."""
+        output = run / f"predictions_{table.replace('/', '_')}"
+        if not output.is_file():
+            command = [
+                sys.executable, "-m", "tartan", "predict", f"model={run}",
+                f"input={self._tables / table}", f"output={output}",
+            ]  # fmt: skip
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            if done.returncode != 0:
+                raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
+        frame, labels = pd.read_json(output, lines=True, dtype=False), self._task.labels
+        columns = [f"probability_{name}" for name in labels]
+        # a label can lack in what is trained on, where all of its examples have the same text
+        probabilities = frame.reindex(columns=columns, fill_value=0.0).to_numpy("float32")
+        return Predictions(
+            frame["label"].map({name: index for index, name in enumerate(labels)}).to_numpy(),
+            {"best": probabilities},
+            named_metric(self._task.metric, len(labels)),
+        )
+
+
+def _value(value: Any) -> str:
+    return "null" if value is None else quoted(value) if isinstance(value, str) else str(value)
+
+
+def _table(plan: Plan) -> str:
+    """Return the table of what each stage costs."""
+    rows = [
+        {
+            "method": method,
+            "stage": stage,
+            "GFLOP a step": f"{plan.costs[method][stage].flops / 1e9:,.3g}",
+            "steps": f"{steps:,}",
+            "a run takes": duration(plan.run_seconds[method]),
+        }
+        for method, stages in plan.steps.items()
+        for stage, steps in stages.items()
     ]
-    close.sort(key=lambda way: (way != baseline, -scores[way]))
-    others = [way for way in close if way != baseline][: AT_MOST.get(folds, 2) - 1]
-    return [way for way in scores if way == baseline or way in others]
-
-
-def winner(predictions: Predictions) -> str:
-    """Return the first, simplest way that is within one standard error of the best."""
-    scores = predictions.scores
-    best = max(scores, key=scores.__getitem__)
-    for way in scores:
-        behind = predictions.difference(best, way)
-        if way == best or behind.value <= behind.error:
-            return way
-    raise AssertionError("the best way is within its own error")
-
-
-def runs_of(ways: int, folds: int) -> int:
-    """Return the largest number of runs that a race takes, the final one included."""
-    later = [min(ways, AT_MOST.get(fold, 2)) for fold in range(1, folds)]
-    return ways + sum(later) + 1
-
-
-def joined(parts: Sequence[Predictions], ways: Sequence[str]) -> Predictions:
-    """Return the predictions of these ways for the examples of several folds together."""
-    return Predictions(
-        np.concatenate([part.labels for part in parts]),
-        {way: np.concatenate([part.probabilities[way] for part in parts]) for way in ways},
-        parts[0].metric,
-    )
+    return f"up to {plan.runs} runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"

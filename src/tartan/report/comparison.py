@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from tartan.evaluation.statistics import Effect, PermutationTest, effect_of, holm, permutation_test
-from tartan.report.settings import Benchmark, Setting
+from tartan.report.groups import Benchmark, Setting
 from tartan.runs.result import Part
 
 LEVEL = 0.05

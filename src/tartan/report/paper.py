@@ -19,7 +19,7 @@ from tartan.report.comparison import (
     compare,
     ranking_of,
 )
-from tartan.report.settings import PART_LABELS, Benchmark, Setting
+from tartan.report.groups import PART_LABELS, Benchmark, Setting
 from tartan.report.tables import NOTHING, Cell, ResultTable, Row, cells_of, score_cell, score_of
 from tartan.report.words import p_words, plural, sentences
 from tartan.runs.identity import corpora_of, variant_of

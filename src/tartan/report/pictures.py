@@ -23,8 +23,8 @@ from tartan.figures.weights import (
     mean_over_runs,
     shares_of,
 )
+from tartan.report.groups import PART_LABELS, Benchmark, Setting
 from tartan.report.runs import Run, read_log, read_steps
-from tartan.report.settings import PART_LABELS, Benchmark, Setting
 from tartan.report.words import plural
 from tartan.runs.identity import variant_of
 from tartan.runs.result import Part, Result

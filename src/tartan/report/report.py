@@ -11,10 +11,10 @@ from tartan.errors import UserError
 from tartan.figures.style import save
 from tartan.files import check_written_folder
 from tartan.report.comparison import ComparisonOptions
+from tartan.report.groups import Benchmark, benchmarks_of, differing_options
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
 from tartan.report.runs import Folders, find_runs
-from tartan.report.settings import Benchmark, benchmarks_of, differing_options
 from tartan.report.summary import inventory, sentences_of
 from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
 from tartan.report.words import rendered

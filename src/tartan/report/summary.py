@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from tartan.report.comparison import LEVEL, ComparisonOptions, best_against_others
+from tartan.report.groups import Benchmark
 from tartan.report.runs import Folders
-from tartan.report.settings import Benchmark
 from tartan.report.tables import score_of
 from tartan.report.words import rendered, sentences
 

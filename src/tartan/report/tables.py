@@ -18,7 +18,7 @@ from tartan.report.comparison import (
     comparisons_of,
     reference_of,
 )
-from tartan.report.settings import PART_LABELS, Benchmark, Setting
+from tartan.report.groups import PART_LABELS, Benchmark, Setting
 from tartan.report.words import interval_words, p_words, plural, sentences
 from tartan.runs.command_line import duration, titled_table
 from tartan.runs.result import Part

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tartan.compare import race
+from tartan.compare import decision
+from tartan.compare.decision import Predictions, going_on, joined, runs_of, winner
 from tartan.compare.folds import ALL, fold_of_rows, labelled_rows, load_task, write_folds
 from tartan.compare.plan import METHODS
-from tartan.compare.race import Predictions, going_on, joined, runs_of, winner
 from tartan.errors import UserError
 from tartan.evaluation.named_metrics import named_metric
 
@@ -24,9 +24,9 @@ def predictions(**right):
     """Ways by the share of examples that each predicts rightly, on the same 200 examples."""
     order = np.random.default_rng(3).permutation(len(LABELS))
     probabilities = {}
-    for way, share in right.items():
+    for method, share in right.items():
         wrong = np.isin(np.arange(len(LABELS)), order[round(share * len(LABELS)) :])
-        probabilities[way] = np.eye(2, dtype=np.float32)[np.where(wrong, 1 - LABELS, LABELS)]
+        probabilities[method] = np.eye(2, dtype=np.float32)[np.where(wrong, 1 - LABELS, LABELS)]
     return Predictions(LABELS, probabilities, named_metric("accuracy", 2))
 
 
@@ -64,11 +64,11 @@ def test_folds_are_joined_by_example():
     assert both.scores == pytest.approx({"finetune": 0.7})
 
 
-@pytest.mark.parametrize(("ways", "folds"), [(1, 2), (2, 5), (3, 5), (5, 3), (len(METHODS), 4)])
-def test_a_race_takes_no_more_runs_than_were_planned(ways, folds, monkeypatch):
-    """With every way as good as the others, so that none is dropped for its score."""
-    monkeypatch.setattr(race, "RESAMPLES", 20)
-    names = [f"way{number}" for number in range(ways)]
+@pytest.mark.parametrize(("methods", "folds"), [(1, 2), (2, 5), (3, 5), (5, 3), (len(METHODS), 4)])
+def test_a_race_takes_no_more_runs_than_were_planned(methods, folds, monkeypatch):
+    """With every method as good as the others, so that none is dropped for its score."""
+    monkeypatch.setattr(decision, "RESAMPLES", 20)
+    names = [f"method{number}" for number in range(methods)]
     rows = np.eye(2, dtype=np.float32)[LABELS[:4]]
     level = dict.fromkeys(names, rows)
     left, runs = names, 0
@@ -76,7 +76,7 @@ def test_a_race_takes_no_more_runs_than_were_planned(ways, folds, monkeypatch):
         runs += len(left)
         part = Predictions(LABELS[:4], {n: level[n] for n in left}, named_metric("accuracy", 2))
         left = going_on(part, fold + 1, names[0])
-    assert runs + 1 == runs_of(ways, folds)
+    assert runs + 1 == runs_of(methods, folds)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab")), min_size=40, max_size=80))
