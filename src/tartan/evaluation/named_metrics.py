@@ -38,20 +38,20 @@ class BalancedAccuracy(MulticlassAccuracy):
 class AUROC(MulticlassAUROC):
     """Mean area under the ROC curve, one label against the others, of the labels that occur."""
 
-    area = staticmethod(multiclass_auroc)
+    _area = staticmethod(multiclass_auroc)
 
     def compute(self) -> Tensor:
         occurring, labels = dim_zero_cat(self.target).unique(return_inverse=True)
         scores = dim_zero_cat(self.preds)[:, occurring]
         options = {"average": "macro", "validate_args": False}
-        mean: Tensor = self.area(scores, labels, len(occurring), **options)
+        mean: Tensor = self._area(scores, labels, len(occurring), **options)
         return mean
 
 
 class AveragePrecision(AUROC):
     """Mean area under the precision-recall curve of the labels that occur."""
 
-    area = staticmethod(multiclass_average_precision)
+    _area = staticmethod(multiclass_average_precision)
 
 
 NAMED: dict[str, Callable[..., Metric]] = {

@@ -247,7 +247,8 @@ class TaskMixing(TrainingStep):
         raise UserError("a module's arguments are in its checkpoints without save_hyperparameters")
 
     @property
-    def hparams_initial(self) -> AttributeDict:  # what the Trainer's loggers record
+    def hparams_initial(self) -> AttributeDict:
+        """Return what the Trainer's loggers record."""
         return AttributeDict(self.logged_options)
 
     # Lightning's hooks, in the order in which a training calls them
