@@ -112,6 +112,13 @@ def test_the_methods_are_those_that_have_a_task(given_options, methods):
     assert request_of(["task.train=t.csv", *given_options]).methods == methods
 
 
+def test_domain_text_is_ten_times_the_labels_and_holds_no_held_out_text():
+    overrides = request_of(["task.train=t.csv", "auxiliary.dapt.path=texts/"]).overrides
+    assert {"auxiliary=own", "auxiliary.size=10", "auxiliary.decontaminate=true"} <= {*overrides}
+    more = request_of(["auxiliary.dapt.path=texts/", "auxiliary.size=all"]).overrides
+    assert [o for o in more if o.startswith("auxiliary.size")] == ["auxiliary.size=all"]
+
+
 @pytest.mark.parametrize(
     "option",
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,8 +95,7 @@ def request_of(arguments: Sequence[str]) -> Request:
     if "task" not in names and "task.train" in names:
         overrides.insert(0, "task=files")
     if "auxiliary" not in names:
-        domain = not names.isdisjoint(_DOMAIN)
-        overrides.insert(0, f"auxiliary={'dapt_tapt' if domain else 'tapt'}")
+        overrides = [*_usual_auxiliary(names), *overrides]
     own["methods"] = _methods(own.get("methods"), _auxiliary_of(overrides))
     strangers = [method for method, _, _ in of_methods if method not in own["methods"]]
     if strangers:
@@ -107,6 +106,17 @@ def request_of(arguments: Sequence[str]) -> Request:
     except ValidationError as error:
         first = error.errors()[0]
         raise UserError(f"{first['loc'][0]}: {first['msg']}, got {first['input']!r}") from error
+
+
+def _usual_auxiliary(names: Collection[str]) -> list[str]:
+    """Return the auxiliary tasks of a comparison that names none, as overrides of its runs.
+
+    They are those of `custom_dapt_tapt`. Domain text that overlaps with held-out texts is left out.
+    """
+    if set(_DOMAIN).isdisjoint(names):
+        return ["auxiliary=tapt"]
+    usual = {"auxiliary.size": "10", "auxiliary.decontaminate": "true"}
+    return ["auxiliary=own", *(f"{n}={value}" for n, value in usual.items() if n not in names)]
 
 
 def _is_swept(argument: str) -> bool:
