@@ -15,7 +15,7 @@ from tartan.compare.decision import Predictions, going_on, joined, runs_of, winn
 from tartan.compare.folds import ALL, fold_of_rows, labelled_rows, load_task, write_folds
 from tartan.compare.plan import METHODS
 from tartan.errors import UserError
-from tartan.evaluation.named_metrics import named_metric
+from tartan.evaluation.metrics import named_metric
 
 LABELS = np.arange(200) % 2
 

@@ -5,82 +5,115 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from sklearn.metrics import confusion_matrix, f1_score
+from sklearn import metrics as sk
 from torch import distributed
 from torch.multiprocessing import start_processes
 from torchmetrics.classification import (
     MulticlassAccuracy,
     MulticlassCalibrationError,
-    MulticlassF1Score,
+    MulticlassEER,
     MulticlassHingeLoss,
+    MulticlassJaccardIndex,
 )
 
-from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.evaluation.named_metrics import NAMED
-
-AVERAGES = ("macro", "micro", "weighted")
-
-
-def metrics_of(classes):
-    metrics = {
-        f"{average}_f1": MulticlassF1Score(num_classes=classes, average=average)
-        for average in AVERAGES
-    }
-    return EndTaskMetrics(metrics, "macro_f1", classes)
+from tartan.errors import UserError
+from tartan.evaluation.metrics import (
+    NAMED,
+    EndTaskMetrics,
+    check_higher_is_better,
+    check_metric,
+    named_metric,
+)
 
 
-def update(metrics, predictions, labels, unseen, classes, batch=7):
-    for start in range(0, len(labels), batch):
-        part = slice(start, start + batch)
-        logits = torch.nn.functional.one_hot(torch.tensor(predictions[part]), classes) * 3.0
-        metrics.update(logits - 1, torch.tensor(labels[part]), torch.tensor(unseen[part]))
-
-
-def expected(predictions, labels, suffix=""):
+def averaged(function):
     return {
-        f"{average}_f1{suffix}": f1_score(labels, predictions, average=average, zero_division=0)
-        for average in AVERAGES
+        average: lambda y, p, s, a=average: function(y, p, average=a, zero_division=0)
+        for average in ("macro", "micro", "weighted")
     }
 
 
-def check(found, wanted):
-    assert {name: float(value) for name, value in found.items()} == pytest.approx(wanted, abs=1e-6)
+def specificity(y, p, s):
+    counts = sk.multilabel_confusion_matrix(y, p)
+    return float(np.mean(counts[:, 0, 0] / counts[:, 0].sum(axis=1)))
 
 
-def draw(seed, count=60, classes=5, labelled=None):
-    rng = np.random.default_rng(seed)
-    labels = rng.integers(0, labelled or classes, count)
-    right = rng.random(count) < 0.5
-    predictions = np.where(right, labels, rng.integers(0, labelled or classes, count))
-    return predictions, labels, rng.random(count) < 0.3
+EXPECTED = {
+    "accuracy": lambda y, p, s: sk.accuracy_score(y, p),
+    "balanced_accuracy": lambda y, p, s: sk.balanced_accuracy_score(y, p),
+    **{f"{a}_f1": f for a, f in averaged(sk.f1_score).items()},
+    **{f"{a}_precision": f for a, f in averaged(sk.precision_score).items()},
+    **{f"{a}_recall": f for a, f in averaged(sk.recall_score).items()},
+    "specificity": specificity,
+    "mcc": lambda y, p, s: sk.matthews_corrcoef(y, p),
+    "cohen_kappa": lambda y, p, s: sk.cohen_kappa_score(y, p),
+    "auroc": lambda y, p, s: sk.roc_auc_score(np.eye(4)[y], s, average="macro"),
+    "average_precision": lambda y, p, s: sk.average_precision_score(
+        np.eye(4)[y], s, average="macro"
+    ),
+}
 
 
-@pytest.mark.parametrize("seed", range(5))
-def test_every_average_is_that_of_scikit_learn_whole_and_unseen(seed):
-    predictions, labels, unseen = draw(seed)
-    metrics = metrics_of(5)
-    update(metrics, predictions, labels, unseen, 5)
-    whole = expected(predictions, labels)
-    check(metrics.compute(True), whole | expected(predictions[unseen], labels[unseen], "_unseen"))
-    check(metrics.compute(False), whole)
+def drawn(labels, seed=0):
+    """Random logits of four classes that mostly favour the label."""
+    generator = torch.Generator().manual_seed(seed)
+    logits = 3 * torch.randn(len(labels), 4, generator=generator)
+    logits[torch.arange(len(labels)), labels] += 2
+    return logits
 
 
-def test_the_confusion_is_that_of_scikit_learn_and_outlives_the_reset():
-    predictions, labels, unseen = draw(7)
-    metrics = metrics_of(5)
-    update(metrics, *draw(8), 5)
-    metrics.compute(True)
+@pytest.mark.parametrize("name", NAMED)
+def test_a_metric_is_that_of_scikit_learn_whole_and_unseen(name):
+    generator = torch.Generator().manual_seed(0)
+    labels = torch.randint(0, 4, (120,), generator=generator)
+    logits, unseen = drawn(labels), torch.rand(120, generator=generator) < 0.6
+    both = {name: named_metric(name, 4), "macro_f1": named_metric("macro_f1", 4)}
+    metrics = EndTaskMetrics(both, name, 4)
+    metrics.update(drawn(labels[:9], 1), labels[:9])
     metrics.reset()
-    update(metrics, predictions, labels, unseen, 5)
-    metrics.compute(True)
-    metrics.reset()
-    parts = {"whole": slice(None), "unseen": unseen}
+    for batch in torch.arange(120).split(17):
+        metrics.update(logits[batch], labels[batch], unseen[batch])
+    values = metrics.compute(any_unseen=True)
+    assert set(values) == {name, "macro_f1", f"{name}_unseen", "macro_f1_unseen"}
+    parts = {"whole": torch.ones(120, dtype=torch.bool), "unseen": unseen}
     for part, chosen in parts.items():
-        wanted = confusion_matrix(labels[chosen], predictions[chosen], labels=range(5))
-        assert metrics.confusion[part].tolist() == wanted.tolist()
-    update(metrics, predictions, labels, np.zeros(60, dtype=bool), 5)
-    metrics.compute(False)
-    assert set(metrics.confusion) == {"whole"}
+        y, scores = labels[chosen].numpy(), logits[chosen].softmax(1).numpy()
+        wanted = EXPECTED[name](y, scores.argmax(1), scores)
+        found = values[name if part == "whole" else f"{name}_unseen"]
+        assert float(found) == pytest.approx(wanted, abs=1e-5)
+        confusion = sk.confusion_matrix(y, scores.argmax(1), labels=range(4))
+        assert metrics.confusion[part].tolist() == confusion.tolist()
+    assert set(metrics.compute(any_unseen=False)) == {name, "macro_f1"}
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("absent", [0, 1, 3])
+def test_a_label_that_is_absent_from_a_split_has_no_part_in_a_mean_over_labels(absent):
+    present = [label for label in range(4) if label != absent]
+    labels = torch.tensor(present)[torch.arange(60) % 3]
+    scores = drawn(labels).softmax(1)
+    assert absent in scores.argmax(1)  # predicted, but absent
+    y, s = labels.numpy(), scores.numpy()
+    alone = np.eye(4)[y][:, present]
+    expected = {
+        "balanced_accuracy": sk.recall_score(y, s.argmax(1), labels=present, average="macro"),
+        "auroc": sk.roc_auc_score(alone, s[:, present], average="macro"),
+        "average_precision": sk.average_precision_score(alone, s[:, present], average="macro"),
+    }
+    for name, wanted in expected.items():
+        metric = named_metric(name, 4)
+        metric.update(scores.argmax(1) if name == "balanced_accuracy" else scores, labels)
+        assert float(metric.compute()) == pytest.approx(wanted, abs=1e-6)
+
+
+def test_only_a_known_metric_whose_higher_values_are_better_chooses_the_checkpoint():
+    check_metric("mine", ["mine"])
+    with pytest.raises(UserError, match=r"^task\.metric=f1 is not one .* macro_f1, .* mine, "):
+        check_metric("f1", ["mine"])
+    check_higher_is_better("iou", MulticlassJaccardIndex(num_classes=3))
+    for kind in (MulticlassCalibrationError, MulticlassEER):
+        with pytest.raises(UserError, match=f"{kind.__name__} are not known to be better"):
+            check_higher_is_better("x", kind(num_classes=3))
 
 
 def all_metrics(classes):

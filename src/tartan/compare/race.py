@@ -26,7 +26,7 @@ from tartan.compare.outcome import Outcome
 from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
 from tartan.compare.request import Request
 from tartan.errors import UserError
-from tartan.evaluation.named_metrics import check_metric, named_metric
+from tartan.evaluation.metrics import check_metric, named_metric
 from tartan.files import read_json, write_text_durably
 from tartan.runs.command_line import duration, run_child
 from tartan.runs.name import RESULT

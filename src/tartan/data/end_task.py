@@ -43,7 +43,7 @@ class EndTask(ABC):
 
     Attributes:
         source: where it is from; has its `name`, and the `metric` by which a checkpoint is chosen:
-            a name under `metrics` in the config, or one of `tartan.evaluation.named_metrics`.
+            a name under `metrics` in the config, or one of `tartan.evaluation.metrics`.
         labels: label names, in the order of their indices.
         label_counts: number of training examples of each label, in index order.
         notes: how the data were read, as plain JSON values for `result.json`.

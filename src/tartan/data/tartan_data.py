@@ -24,7 +24,7 @@ from tartan.data.remarks import warn_of_imbalance
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import SplitKind
 from tartan.errors import UserError
-from tartan.evaluation.named_metrics import check_metric
+from tartan.evaluation.metrics import check_metric
 from tartan.objectives.class_weights import ClassWeights
 from tartan.objectives.class_weights import class_weights as scaled_weights
 from tartan.objectives.classification import Classification

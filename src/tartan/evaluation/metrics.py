@@ -2,18 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import torch
 from torch import Tensor, nn
 from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import (
+    MulticlassAccuracy,
+    MulticlassAUROC,
     MulticlassCalibrationError,
+    MulticlassCohenKappa,
     MulticlassConfusionMatrix,
+    MulticlassF1Score,
     MulticlassHingeLoss,
+    MulticlassMatthewsCorrCoef,
+    MulticlassPrecision,
     MulticlassPrecisionRecallCurve,
+    MulticlassRecall,
+    MulticlassSpecificity,
 )
+from torchmetrics.functional.classification import multiclass_auroc, multiclass_average_precision
+from torchmetrics.utilities import dim_zero_cat
+
+from tartan.errors import UserError
 
 _OF_PROBABILITIES = (
     MulticlassPrecisionRecallCurve,
@@ -22,14 +35,85 @@ _OF_PROBABILITIES = (
 )
 
 
+class BalancedAccuracy(MulticlassAccuracy):
+    """Mean recall of the labels that occur; torchmetrics counts absent ones as 0."""
+
+    def __init__(self, num_classes: int) -> None:
+        super().__init__(num_classes=num_classes, average="none")
+
+    def compute(self) -> Tensor:
+        recalls = super().compute()[self.tp + self.fn > 0]
+        mean: Tensor = (recalls / len(recalls)).sum()  # divided first, as torchmetrics does
+        return mean
+
+
+class AUROC(MulticlassAUROC):
+    """Mean area under the ROC curve, one label against the others, of the labels that occur."""
+
+    _area = staticmethod(multiclass_auroc)
+
+    def compute(self) -> Tensor:
+        occurring, labels = dim_zero_cat(self.target).unique(return_inverse=True)
+        scores = dim_zero_cat(self.preds)[:, occurring]
+        options = {"average": "macro", "validate_args": False}
+        mean: Tensor = self._area(scores, labels, len(occurring), **options)
+        return mean
+
+
+class AveragePrecision(AUROC):
+    """Mean area under the precision-recall curve of the labels that occur."""
+
+    _area = staticmethod(multiclass_average_precision)
+
+
+_AVERAGED = {"f1": MulticlassF1Score, "precision": MulticlassPrecision, "recall": MulticlassRecall}
+NAMED: dict[str, Callable[..., Metric]] = {
+    "accuracy": partial(MulticlassAccuracy, average="micro"),
+    "balanced_accuracy": BalancedAccuracy,
+    **{
+        f"{average}_{name}": partial(kind, average=average)
+        for name, kind in _AVERAGED.items()
+        for average in ("macro", "micro", "weighted")
+    },
+    "specificity": partial(MulticlassSpecificity, average="macro"),
+    "mcc": MulticlassMatthewsCorrCoef,
+    "cohen_kappa": MulticlassCohenKappa,
+    "auroc": AUROC,
+    "average_precision": AveragePrecision,
+}
+"""Metrics that `task.metric` may name without an entry under `metrics` in the config.
+
+All take `num_classes`, and higher is better.
+"""
+
+
+def named_metric(name: str, classes: int) -> Metric:
+    """Return the metric for that number of labels."""
+    return NAMED[name](num_classes=classes)
+
+
+def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
+    """Raise a UserError unless a metric has this name: of `configured` ones, or of `NAMED`."""
+    known = sorted({*configured, *NAMED})
+    if name not in known:
+        raise UserError(f"{option}={name} is not one of the metrics: {', '.join(known)}")
+
+
+def check_higher_is_better(name: str, metric: Metric) -> None:
+    """Raise a UserError for a metric that cannot choose the checkpoint: the higher value wins."""
+    if metric.higher_is_better is not True:
+        raise UserError(
+            f"task.metric={name} cannot choose the checkpoint: higher values of "
+            f"{type(metric).__name__} are not known to be better (higher_is_better)"
+        )
+
+
 @dataclass(frozen=True)
 class SplitScores:
-    """The scores of a split.
+    """The metrics of a split, those of unseen examples named `..._unseen`, and its confusion.
 
-    Attributes:
-        metrics: values by name; names of those on unseen examples end in `_unseen`.
-        confusion: number of examples by part (`whole`, and `unseen` if there are such), label
-            (rows) and prediction (columns).
+    The confusion counts examples by part (`whole`, and `unseen` if there are such), label (rows)
+    and prediction (columns).
     """
 
     metrics: dict[str, float]
@@ -39,16 +123,8 @@ class SplitScores:
 class EndTaskMetrics(nn.Module):
     """Torchmetrics' classification metrics, computed twice: on all and on unseen examples.
 
-    Args:
-        metrics: metrics by name, built for the task's number of labels.
-        monitor: name of the metric by which checkpoints are chosen.
-        classes: number of labels.
-
-    Attributes:
-        names: the metrics' names.
-        saw_unseen: whether this process has counted an unseen example.
-        confusion: confusion matrices of the last evaluation by part, `(classes, classes)`, labels
-            in rows and predictions in columns.
+    `saw_unseen` says whether this process has counted an unseen example; `confusion` are the last
+    evaluation's matrices by part, `(classes, classes)`, labels in rows.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
@@ -68,8 +144,7 @@ class EndTaskMetrics(nn.Module):
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
         """Count a batch of logits `(n, classes)` and label indices `(n,)`.
 
-        `unseen` says whether each example is absent from train, bool `(n,)`; where it is None, none
-        counts as unseen.
+        `unseen` says whether each example is absent from train, bool `(n,)`.
         """
         self.whole.update(logits, labels)
         if unseen is not None and bool(unseen.any()):
@@ -102,7 +177,12 @@ class _Part(nn.Module):
     def __init__(self, metrics: Mapping[str, Metric], classes: int) -> None:
         super().__init__()
         self._names, self._classes = list(metrics), classes
-        ranking = {name: metric for name, metric in metrics.items() if _ranks(metric)}
+        # a curve, or several guesses, needs more than the predicted label
+        ranking = {
+            name: metric
+            for name, metric in metrics.items()
+            if isinstance(metric, _OF_PROBABILITIES) or (getattr(metric, "top_k", 1) or 1) > 1
+        }
         counting = {name: metric for name, metric in metrics.items() if name not in ranking}
         # groups are found by equal states after one batch, and such metrics may differ
         self.by_prediction = MetricCollection(counting, compute_groups=False).clone()
@@ -126,8 +206,3 @@ class _Part(nn.Module):
                 metric.target.append(torch.zeros(0, dtype=torch.int64, device=metric.device))
         values = {**self.by_prediction.compute(), **self.by_probability.compute()}
         return {name: values[name] for name in self._names}
-
-
-def _ranks(metric: Metric) -> bool:
-    """Return whether a metric needs more than the predicted label: a curve, or several guesses."""
-    return isinstance(metric, _OF_PROBABILITIES) or (getattr(metric, "top_k", 1) or 1) > 1

@@ -11,13 +11,12 @@ PERPLEXITY = "perplexity"
 
 @dataclass(frozen=True)
 class Monitor:
-    """A metric by name, and which of two values is better."""
+    """A metric by name; `mode` is the direction in which it improves, `min` or `max`."""
 
     name: str
 
     @property
     def mode(self) -> str:
-        """`min` or `max`: the direction in which the metric improves."""
         return "min" if self.name == PERPLEXITY else "max"
 
     def merit(self, value: float) -> float:

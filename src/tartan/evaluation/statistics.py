@@ -11,7 +11,7 @@ from warnings import catch_warnings
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse, stats
+from scipy import stats
 
 PERMUTATIONS = 10_000
 """Number of permutations that are drawn, as in the paper."""
@@ -33,33 +33,19 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class PermutationTest:
-    """The p-values: shares of permutations with a difference as large as the observed one.
+    """The p-values: shares of permutations with a difference as large as the observed one."""
 
-    Attributes:
-        one_sided: against ours being no better, as in the paper.
-        two_sided: against no difference: twice the smaller one-sided p, at most 1.
-        smallest_two_sided: the smallest two-sided p that is possible with so few values.
-    """
-
-    one_sided: float
-    two_sided: float
-    smallest_two_sided: float
+    one_sided: float  # against ours being no better, as in the paper
+    two_sided: float  # against no difference: twice the smaller one-sided p, at most 1
+    smallest_two_sided: float  # that is possible with so few values
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The difference between two sets of values, in the values' own unit.
-
-    Attributes:
-        difference: difference of the means, ours minus theirs.
-        interval: Welch's, of pairs Student's; None where the values tell no spread.
-        superiority: share of pairs (one of ours, one of theirs) in which ours is larger; ties count
-            half (Vargha and Delaney's A).
-    """
+    """Difference of two means, and its interval: Welch's, of pairs Student's."""
 
     difference: float
-    interval: Interval | None
-    superiority: float
+    interval: Interval | None  # None where the values tell no spread
 
 
 def permutation_test(
@@ -71,15 +57,8 @@ def permutation_test(
 ) -> PermutationTest:
     """Test the difference of means by exchanging values between the sides (appendix A.2).
 
-    Args:
-        ours: a value for each seed.
-        theirs: the values to compare with.
-        paired: whether values at the same position belong to the same seed; then only they are
-            exchanged.
-        permutations: maximum number that are enumerated; above it, so many are drawn.
-
-    Raises:
-        ValueError: a side has fewer than two values, or the sides of pairs differ in length.
+    If `paired`, values at the same position belong to one seed, and only they are exchanged. All
+    ways are tried if they are at most `permutations`, else so many are drawn.
     """
     if min(len(ours), len(theirs)) < 2 or (paired and len(ours) != len(theirs)):
         raise ValueError("a comparison needs two values on each side, and pairs as many on both")
@@ -97,7 +76,7 @@ def permutation_test(
             difference,
             permutation_type="samples" if paired else "independent",
             vectorized=True,
-            n_resamples=permutations,  # or, if these are fewer, all ways once
+            n_resamples=permutations,
             alternative=alternative,
             rng=np.random.default_rng(0),
         )
@@ -109,11 +88,10 @@ def permutation_test(
 
 def effect_of(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = False) -> Effect:
     """Return the difference of the means with its interval; arguments as `permutation_test`."""
-    left, right = np.asarray(ours, dtype=float), np.asarray(theirs, dtype=float)
-    apart = left - right if paired else left[:, None] - right[None, :]
-    interval = mean_interval(apart.tolist()) if paired else difference_interval(ours, theirs)
-    superiority = float((np.sign(apart).mean() + 1) / 2)
-    return Effect(float(left.mean() - right.mean()), interval, superiority)
+    difference = float(np.mean(ours) - np.mean(theirs))
+    if paired:
+        return Effect(difference, mean_interval(np.subtract(ours, theirs).tolist()))
+    return Effect(difference, difference_interval(ours, theirs))
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
@@ -140,8 +118,8 @@ def _vary(values: Sequence[float]) -> bool:
 def holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values adjusted by Holm's correction (1979), in the given order.
 
-    Comparing them with a level bounds the probability of any false rejection by it. The k-th
-    smallest of n is multiplied by n - k + 1, is at least the adjusted one before it, and at most 1.
+    The k-th smallest of n is multiplied by n - k + 1, is at least the adjusted one before it, and
+    at most 1.
     """
     order = np.argsort(p_values, kind="stable")
     raised = np.asarray(p_values, dtype=float)[order] * np.arange(len(order), 0, -1)
@@ -150,27 +128,20 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return [float(p) for p in adjusted]
 
 
-@dataclass(frozen=True)
-class ClassScores:
-    """Scores of one class against the others; None where the denominator is 0."""
+def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[dict[str, float | None]]:
+    """Return precision, recall, f1 and support of each class, None where a denominator is 0.
 
-    precision: float | None
-    recall: float | None
-    f1: float | None
-    support: int
-
-
-def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[ClassScores]:
-    """Return precision, recall and F1 of each class; labels in rows, predictions in columns."""
+    Labels are in rows, predictions in columns.
+    """
     counts = np.asarray(confusion, dtype=np.int64)
     totals = np.stack([counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)], axis=1)
     return [
-        ClassScores(
-            precision=right / predicted if predicted else None,
-            recall=right / true if true else None,
-            f1=2 * right / (true + predicted) if true + predicted else None,
-            support=true,
-        )
+        {
+            "precision": right / predicted if predicted else None,
+            "recall": right / true if true else None,
+            "f1": 2 * right / (true + predicted) if true + predicted else None,
+            "support": true,
+        }
         for right, true, predicted in totals.tolist()
     ]
 
@@ -180,40 +151,28 @@ def bootstrap_interval(
 ) -> Interval | None:
     """Return the percentile bootstrap interval over examples of F1 or the accuracy.
 
-    Drawing as many examples as there are, with replacement, is the same as drawing the confusion
-    matrix's cells from a multinomial distribution. None where the matrix does not give `value`: the
-    metric is not a function of it, or is of another form than its name says.
+    Drawing as many examples as there are, with replacement, is drawing the confusion matrix from a
+    multinomial distribution. None where the matrix does not give `value`.
     """
     counts = np.asarray(confusion, dtype=np.int64)
-    right, true, predicted = counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)
     total = int(counts.sum())
-    if metric not in _AVERAGES or total == 0:
-        return None
-    if abs(_average(metric, right, true, predicted) - value) > 1e-4:
+    known = metric in ("macro_f1", "micro_f1", "weighted_f1", "accuracy")
+    if not known or total == 0 or abs(float(_average(metric, counts)) - value) > 1e-4:
         return None
     generator, values = np.random.default_rng(0), []
-    labels, predictions = np.nonzero(counts)  # only cells that are not empty are drawn
-    shares, diagonal = counts[labels, predictions] / total, labels == predictions
-    of_label, of_prediction = (  # one-hot, (cells, classes)
-        sparse.csr_array((np.ones_like(of), (range(len(of)), of)), shape=(len(of), len(counts)))
-        for of in (labels, predictions)
-    )
-    block = max(1, _AT_ONCE // max(len(labels), len(counts)))
+    block = max(1, _AT_ONCE // counts.size)
     for start in range(0, RESAMPLES, block):
-        drawn = generator.multinomial(total, shares, size=min(block, RESAMPLES - start))
-        of_right = drawn[:, diagonal] @ of_label[diagonal]
-        values.append(_average(metric, of_right, drawn @ of_label, drawn @ of_prediction))
+        size = min(block, RESAMPLES - start)
+        drawn = generator.multinomial(total, counts.ravel() / total, size=size)
+        values.append(_average(metric, drawn.reshape(-1, *counts.shape)))
     low, high = np.quantile(np.concatenate(values), [0.025, 0.975])
     return Interval(float(low), float(high))
 
 
-_AVERAGES = ("macro_f1", "micro_f1", "weighted_f1", "accuracy")
-
-
-def _average(
-    metric: str, right: NDArray[np.int64], true: NDArray[np.int64], predicted: NDArray[np.int64]
-) -> NDArray[np.float64]:
-    """Return a metric of numbers of examples by class, `(..., classes)`."""
+def _average(metric: str, counts: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Return a metric of confusion matrices, `(..., classes, classes)`."""
+    right = counts.diagonal(axis1=-2, axis2=-1)
+    true, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
     if metric in ("micro_f1", "accuracy"):  # the same where every example has one label
         return np.asarray(right.sum(axis=-1) / true.sum(axis=-1))
     both = true + predicted  # of a class that is neither a label nor predicted, F1 is NaN

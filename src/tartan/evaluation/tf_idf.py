@@ -12,8 +12,6 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 
-ClassWeight = Literal["balanced"] | None
-
 
 @dataclass(frozen=True)
 class TfIdfClassifier:
@@ -38,13 +36,11 @@ def best_tf_idf(
     labels: Sequence[int],
     score: Callable[[TfIdfClassifier], float],
     strengths: Iterable[float],
-    class_weights: Iterable[ClassWeight] = ("balanced",),
+    class_weights: Iterable[Literal["balanced"] | None] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier for each setting, and return the first with the best `score` on dev.
+    """Fit a classifier of words, and of pairs too, for each setting; return the best on dev.
 
-    Words alone, or pairs of words too, are counted. Every label occurs in `labels`. `strengths` are
-    values of `C`, the inverse of the regularisation; of the `class_weights`, with `balanced` labels
-    count equally, with None examples do.
+    `strengths` are values of `C`, the inverse of the regularisation.
     """
     vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in (1, 2)]
     read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]

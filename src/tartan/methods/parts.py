@@ -16,8 +16,7 @@ from tartan.core.task import Task
 from tartan.core.weighting.base import Weighting
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
-from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.evaluation.named_metrics import check_higher_is_better, named_metric
+from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better, named_metric
 from tartan.methods.nodes import Node, rebuilt, subclass_of
 from tartan.objectives.base import TaskObjective, is_objective
 from tartan.settings import TARGET

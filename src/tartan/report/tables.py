@@ -132,8 +132,8 @@ def _overview_cells(setting: Setting, part: Part, comparison: Comparison | None)
 
 
 def _differences(cells: list[Cell]) -> dict[str, Cell]:
-    names = ("difference", "95% interval", "superiority", "p, two-sided", "p, one-sided")
-    return dict(zip(names, [*cells, *[NOTHING] * 4], strict=False))
+    names = ("difference", "95% interval", "p, two-sided", "p, one-sided")
+    return dict(zip(names, [*cells, *[NOTHING] * 3], strict=False))
 
 
 def _difference_cells(comparison: Comparison, part: Part) -> list[Cell]:
@@ -147,7 +147,6 @@ def _difference_cells(comparison: Comparison, part: Part) -> list[Cell]:
     return [
         Cell(words, ours, effect.difference),
         Cell("–" if effect.interval is None else interval_words(effect.interval), ours),
-        Cell(f"{effect.superiority:.2f}", ours, effect.superiority),
         Cell(p_words(comparison.p, comparison.family), ours, comparison.p),
         Cell(p_words(test.one_sided), ours, test.one_sided),
     ]

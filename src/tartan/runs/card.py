@@ -86,7 +86,7 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         one_label=one_label_remark(result),
         baselines=_baselines(result),
         resamples=RESAMPLES,
-        classes=[{"label": n, **vars(one)} for n, one in zip(result.labels, scores, strict=False)],
+        classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
         fingerprints=result.fingerprints,

@@ -35,7 +35,7 @@ from tartan.encoders.export import check_masked_lm
 from tartan.encoders.pretrained import load_encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError, first_line
-from tartan.evaluation.named_metrics import check_higher_is_better, check_metric
+from tartan.evaluation.metrics import check_higher_is_better, check_metric
 from tartan.files import write_durably
 from tartan.methods.checks import check_sampling, check_weighting
 from tartan.methods.module import TaskMixing
