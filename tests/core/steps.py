@@ -158,9 +158,9 @@ class GivenStep:
         meta = torch.tensor([1.0, 0.0], dtype=torch.float64)
         return cls(torch.stack([cosines, sines], dim=1), meta=meta)
 
-    def run(self, weighting, sampled=False):
+    def run(self, weighting):
         """The weights that were applied; the mixture is checked to be that of the weights."""
-        mixed = weighting.mix_sampled(self) if sampled else weighting.mix(self)
+        mixed = weighting.mix(self)
         weights = torch.stack([mixed.weights[name] for name in self.names])
         expected = sum(a * g for a, g in zip(weights, self.given, strict=True))
         torch.testing.assert_close(mixed.gradient[0], expected, check_dtype=False)

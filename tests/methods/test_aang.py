@@ -80,25 +80,6 @@ def test_further_outputs_train(options, tmp_path):
     assert len(of_texts) == 2  # counted in each text apart
 
 
-@pytest.mark.parametrize("weighting", ["meta_examples", "pcgrad"])
-def test_other_weightings_mix_what_is_sampled(weighting, options, tmp_path):
-    run = recorded_run(options(f"weighting={weighting}", "max_steps=4"), tmp_path / "run")
-    weights = run.result["final_task_weights"]
-    assert len(weights) == 25
-    steps = pd.read_csv(run.folder / "steps.csv")
-    sampled = set(steps["task"])
-    state = run.ends["joint"]
-    if weighting in ("meta", "meta_examples"):
-        start = 1 / 25
-        moved = {
-            name
-            for name, logit in zip(weights, state["weighting.logits"].tolist(), strict=True)
-            if logit != pytest.approx(start)
-        }
-        assert moved == sampled
-    assert {name for name, weight in weights.items() if weight > 0} <= sampled
-
-
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(options, tmp_path):
     chosen = options("checkpoint_minutes=0", "max_steps=5")
     whole = recorded_run(chosen, tmp_path / "whole")

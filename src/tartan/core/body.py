@@ -43,7 +43,6 @@ class SharedBody:
 
     @property
     def device(self) -> torch.device:
-        """The body's device."""
         return next(self.module.parameters()).device
 
     def backward(
@@ -63,10 +62,9 @@ class SharedBody:
     def begin_sum(
         self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
     ) -> Callable[[], Summed]:
-        """Begin to sum a gradient and a loss over processes; return what waits for the sum.
+        """Begin to sum a gradient, which is consumed, and a loss; return what waits for the sum.
 
-        `gradient`, which is consumed, and `loss` are this process's share. The parameters that
-        sums of the same `key` reach are the same in every step.
+        The parameters that sums of the same `key` reach are the same in every step.
         """
         summed = Summed(gradient, loss)
         return lambda: summed
@@ -158,11 +156,9 @@ def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
 
 def gramian(gradients: Sequence[BodyGradient]) -> Tensor:
     """Return all inner products `G_ij = <g_i, g_j>`, shape `(tasks, tasks)`, symmetric."""
-    count = len(gradients)
-    upper = {
-        (i, j): _product(gradients[i], gradients[j]) for i in range(count) for j in range(i, count)
-    }
-    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in range(count)]) for i in range(count)]
+    tasks = range(len(gradients))
+    upper = {(i, j): _product(gradients[i], gradients[j]) for i in tasks for j in tasks[i:]}
+    rows = [torch.stack([upper[min(i, j), max(i, j)] for j in tasks]) for i in tasks]
     return gradients[0].body.total(torch.stack(rows))
 
 

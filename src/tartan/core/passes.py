@@ -43,10 +43,9 @@ class Purpose(NamedTuple):
 class Passes:
     """Passes batches through the body, micro-batch by micro-batch.
 
-    A task's loss is the mean over the whole batch's units: each micro-batch counts by its units, so
-    that the result does not depend on how the batch is split, and adds up over processes. Forward
-    passes run in the autocast in which this object is made. `seed` is called with a purpose and a
-    micro-batch's number before its pass, to seed its random draws.
+    Each micro-batch counts by its units, so that a task's loss does not depend on how its batch is
+    split. Forward passes run in the autocast in which this object is made. `seed` is called with a
+    purpose and a micro-batch's number before its pass, to seed its random draws.
     """
 
     def __init__(
@@ -54,8 +53,7 @@ class Passes:
         body: SharedBody,
         seed: Callable[[Purpose, int], None] = lambda purpose, number: None,
     ) -> None:
-        self.body, self.parameters = body, body.parameters
-        self._seed = seed
+        self.body, self.parameters, self.seed = body, body.parameters, seed
         self._autocast = present_autocast(body.device)
         self._statistics = running_statistics(body.module)
 
@@ -71,15 +69,9 @@ class Passes:
         """Return the gradient of a task's mean loss, whose sum over processes has begun.
 
         The head's gradient is computed only if the purpose is the task itself. `.grad` is empty
-        afterwards. A batch without any unit has the loss 0 and reaches no parameter.
-
-        Args:
-            purpose: what the pass is for.
-            task: the task.
-            batch: its batch, or this process's share of it.
-            example_weights: weights of the whole batch's examples, `(examples,)`, in the body's
-                gradient; the head's gradient and the returned loss are unweighted.
-            keep: whether to keep what the head reads, in `read`.
+        afterwards. A batch without any unit has the loss 0 and reaches no parameter. The whole
+        batch's `example_weights`, `(examples,)`, are in the body's gradient alone, not in the
+        head's or the loss. `keep` keeps what the head reads, in `read`.
         """
         head = trained(task.head) if purpose.kind == "task" else []
         inputs = [*self.parameters, *head]
@@ -90,7 +82,7 @@ class Passes:
         losses, reads = [], []
         with self.computing(purpose):
             for number, part in batch.numbered:
-                self._seed(purpose, number)
+                self.seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
                 if example_weights is not None:
@@ -116,7 +108,7 @@ class Passes:
         objective, body, reads = task.objective, self.body.module, []
         with self.computing(purpose), self._autocast():
             for number, part in batch.numbered:
-                self._seed(purpose, number)
+                self.seed(purpose, number)
                 features = objective.features(body, part.inputs)
                 reads.append(HeadInputs(features, objective.targets(part.inputs)))
             self.body.fill_up(batch, lambda part: objective.features(body, part.inputs).sum())
@@ -130,9 +122,8 @@ class Passes:
     ) -> tuple[Tensor, Tensor]:
         """Return each example's `<direction, grad l_j>` and number of units, `(examples,)`.
 
-        `l_j` is an example's mean loss; without units, the alignment is 0. One forward-mode product
-        a micro-batch gives all of them; reverse mode would take a pass for each example. Dropout
-        has the seed of the task's own pass, but may have another mask.
+        `l_j` is an example's mean loss, 0 without units. One forward-mode product a micro-batch
+        gives all of them. Dropout has the seed of the task's own pass, but may have another mask.
         """
         purpose = Purpose("alignments", task.name)
         body, values = self.body.module, direction.values
@@ -147,7 +138,7 @@ class Passes:
         with self.computing(purpose), without_autocast(direction.loss.device), sdpa_kernel(_PLAIN):
             for number, part in batch.numbered:
                 losses = _ExampleLosses(body, task, part)
-                self._seed(Purpose("task", task.name), number)
+                self.seed(Purpose("task", task.name), number)
                 both = torch.func.jvp(
                     lambda values, of=losses: torch.func.functional_call(of, values, ()),
                     (parameters,), (tangents,),
@@ -163,12 +154,8 @@ class Passes:
     def fit(self, meta_head: MetaHead, task: Task, read: HeadInputs) -> Tensor:
         """Fit the meta head to what the task's head reads; return its loss, a scalar."""
         with self.computing(Purpose("meta_head")):
-            self._seed(Purpose("meta_head"), 0)
+            self.seed(Purpose("meta_head"), 0)
             return meta_head.fit(self.body.module, task.objective, read.features, read.targets)
-
-    def seed_draws(self) -> None:
-        """Seed draws that belong to no pass, the same on all processes."""
-        self._seed(Purpose("draws"), 0)
 
     def no_loss(self) -> Tensor:
         """Return zero, the loss of a process that has none of a batch's examples."""

@@ -58,8 +58,7 @@ class Step:
 
     A weighting's `mix` first asks for `meta_gradient()`, if it needs it, then once for
     `gradients()`. For a meta-gradient, the end task comes first in `tasks`. A gradient is summed
-    over processes, while the next task's pass runs, before it enters a product (the cosine of sums
-    is not the mean of cosines), so that all processes apply the same weights.
+    over processes before it enters a product: the cosine of sums is not the mean of cosines.
     """
 
     passes: Passes
@@ -83,7 +82,7 @@ class Step:
 
     @property
     def number(self) -> int:
-        """Return the number of this step in its stage, from 0."""
+        """The number of this step in its stage, from 0."""
         return self.batch.step
 
     def take_only(self, task: int) -> None:
@@ -138,7 +137,7 @@ class Step:
 
     def seed_draws(self) -> None:
         """Seed the weighting's own draws, as a function of the step, the same on all processes."""
-        self.passes.seed_draws()
+        self.passes.seed(Purpose("draws"), 0)
 
     def normal(self, count: int) -> Tensor:
         """Return standard normal numbers, `(count,)`: the same ones at every call in a step."""
@@ -149,11 +148,9 @@ class Step:
     def run(self, mix: Callable[[Step], Mixed]) -> tuple[StepRecord, StepGradients]:
         """Return the record, and the gradients of the body, by `mix`, and of each head, its own.
 
-        A head that several tasks share gets the mean of their gradients. In a Trainer's mixed
-        precision, passes run in it, and `mix` computes in the types of its operands.
-
-        Raises:
-            ValueError: `mix` did not mix each task's gradient once.
+        A head that several tasks share gets the mean of their gradients. In mixed precision, passes
+        run in it, and `mix` computes in the types of its operands. A `mix` that did not mix each
+        task's gradient once is a ValueError.
         """
         body = self.passes.body
         with without_autocast(body.device):

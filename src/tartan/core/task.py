@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
 from torch import Tensor, nn
 from torch.utils.data._utils.pin_memory import pin_memory
@@ -40,8 +40,7 @@ class Task:
     head: nn.Module
 
 
-@dataclass(frozen=True)
-class HeadInputs:
+class HeadInputs(NamedTuple):
     """What a head reads of a whole batch: `features`, `(n, hidden)`, and `targets`, `(n,)`."""
 
     features: Tensor

@@ -132,21 +132,11 @@ def check_weighting(weighting: Weighting) -> None:
 
 def check_sampling(weighting: Weighting, auxiliaries: int, sampled: int | None) -> None:
     """Check that a weighting allows steps that sample `sampled` auxiliary tasks, None all."""
-    kind, needs = type(weighting).__name__, weighting.needs
-    if sampled is None:
-        if needs.one_batch:
-            raise UserError(f"weighting {kind} needs steps that sample auxiliary tasks: sampled=N")
-        return
-    if sampled > auxiliaries:
+    if weighting.needs.one_batch != (sampled is not None):
+        kind, needs = type(weighting).__name__, "all" if sampled else "sampled=N of the"
+        raise UserError(f"weighting {kind} needs steps with {needs} auxiliary tasks")
+    if sampled is not None and sampled > auxiliaries:
         raise UserError(f"sampled={sampled} of {auxiliaries} auxiliary tasks cannot be sampled")
-    buffers = {name for name, _ in weighting.named_buffers()}
-    names_none = weighting.per_task is None and bool(buffers)
-    if needs.every_task or names_none or not buffers >= set(weighting.per_task or ()):
-        raise UserError(
-            f"weighting {kind} may follow every task from step to step, of which sampled={sampled} "
-            "takes others in each; its class names the buffers that have an entry for each task in "
-            "per_task"
-        )
 
 
 def check_optimised(module: TrainingStep, optimiser: torch.optim.Optimizer) -> None:

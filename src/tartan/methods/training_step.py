@@ -196,13 +196,11 @@ class TrainingStep(EndTaskClassifier):
             seed_device(seed_for(self.seed, self.stage, "dropout", *names), self.device)
 
         tasks = [task for task in self.tasks if task.name in batch.tasks]
-        samples = len(tasks) < len(self.tasks)
-        mix = self.weighting.mix_sampled if samples else self.weighting.mix
         # the program's own draws go on where they were
         fork = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
         with fork, fresh_casts(self.device) if is_sharded(self.body) else nullcontext():
             passes = self.passes(self.shared, seed)
-            record, gradients = Step(passes, tasks, batch, self.meta_head).run(mix)
+            record, gradients = Step(passes, tasks, batch, self.meta_head).run(self.weighting.mix)
         gradients.put()
         return record
 

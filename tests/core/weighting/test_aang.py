@@ -13,7 +13,7 @@ from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
 from tartan.core.task_names import STAGES
-from tartan.core.weighting.aang import Aang, Factored
+from tartan.core.weighting.aang import Aang, Factored, apportioned
 from tartan.data.batches import BatchNeeds, StepBatches, TaskExamples
 from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.classification import Classification
@@ -225,3 +225,29 @@ def test_overall_weights_start_equal_and_tasks_have_to_be_composed():
     torch.testing.assert_close(overall, torch.tensor([0.5, *[0.5 / 24] * 24]))
     with pytest.raises(ValueError, match="auxiliary task 'tapt' is no composed objective"):
         Factored(["end_task", "tapt"])
+
+
+@pytest.mark.parametrize(
+    ("total", "shares", "expected"),
+    [
+        (13, [1 / 3] * 3, [5, 4, 4]),
+        (10, [0.26, 0.37, 0.37], [2, 4, 4]),
+        (10, [0.98, 0.01, 0.01], [8, 1, 1]),
+        (3, [0.9, 0.05, 0.05], [1, 1, 1]),
+    ],
+)
+def test_the_largest_remainders_are_rounded_up(total, shares, expected):
+    assert apportioned(total, shares) == expected
+
+
+def test_examples_sum_to_the_total_and_leave_nobody_out():
+    rng = np.random.default_rng(0)
+    for _ in range(300):
+        count = int(rng.integers(1, 9))
+        total = int(rng.integers(count, 60))
+        shares = rng.dirichlet(np.full(count, 0.3)).tolist()
+        parts = apportioned(total, shares)
+        assert sum(parts) == total
+        assert min(parts) >= 1
+        if all(total * share >= 1 for share in shares):
+            assert all(abs(p - total * s) < 1 for p, s in zip(parts, shares, strict=True))

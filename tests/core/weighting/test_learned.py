@@ -12,24 +12,6 @@ from tartan.core.weighting.loss_based import DWA, Uncertainty
 from tests.core.steps import GivenStep
 
 
-class Delayed(Uncertainty):
-    """Remembers three losses of one task, as many as there are tasks."""
-
-    def __init__(self, task_names):
-        super().__init__(task_names)
-        self.register_buffer("losses", torch.tensor([1.0, 2.0, 3.0]))
-
-
-def test_where_tasks_are_sampled_buffers_that_are_not_of_tasks_stay_whole():
-    weighting, seen = Delayed(["a", "b", "c"]), []
-    mix = weighting.mix
-    weighting.mix = lambda step: (seen.append(weighting.losses.tolist()), mix(step))[1]
-    GivenStep(torch.randn(2, 3), names=["a", "c"]).run(weighting, sampled=True)
-    assert seen == [[1, 2, 3]]
-    assert weighting.log_variances[1] == 0
-    assert (weighting.log_variances[[0, 2]] != 0).all()
-
-
 def step(weighting, losses):
     """One step with these losses; the weights applied."""
     vectors = torch.arange(2.0 * len(losses)).reshape(-1, 2) - 1

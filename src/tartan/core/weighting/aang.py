@@ -14,7 +14,7 @@ from tartan.core.body import cosine
 from tartan.core.mixture import Mixed, RunningSum, weighted_sum
 from tartan.core.step import Step
 from tartan.core.task_names import JOINT, STAGES, parts_of
-from tartan.core.weighting.base import Needs, Weighting, apportioned
+from tartan.core.weighting.base import Needs, Weighting
 
 
 class Factored(Weighting):
@@ -42,7 +42,6 @@ class Factored(Weighting):
     """
 
     needs = Needs(one_batch=True)
-    per_task = ()
     factors: Tensor
     two_way: Tensor
     incidence: Tensor
@@ -69,10 +68,6 @@ class Factored(Weighting):
         """Return the sum of the gradients, weighted by `weights`."""
         return weighted_sum(step.gradients(), self.weights(step))
 
-    def mix_sampled(self, step: Step) -> Mixed:
-        """Call `mix`, which handles a part of the objectives by itself."""
-        return self.mix(step)
-
     def rows(self, step: Step) -> list[int]:
         """Return the step's objectives as rows of `incidence`."""
         return [self.objectives.index(task.name) for task in step.tasks[1:]]
@@ -91,7 +86,7 @@ class Factored(Weighting):
         return torch.cat([end_task[None], auxiliaries * among * shares])
 
     def batch_sizes(self, tasks: Sequence[str], total: int) -> dict[str, int]:
-        """See the class; numbers are whole, at least one for each objective (`apportioned`)."""
+        """See the class; numbers are whole, at least one for each objective."""
         values = dict(zip(self.factor_names, self.factors.tolist(), strict=True))
         ways = {}
         for task in tasks:
@@ -123,6 +118,25 @@ def _factors_of(name: str) -> tuple[str, ...]:
         raise ValueError(f"auxiliary task {name!r} is no composed objective (aang_td, ...)")
     kinds = zip((*STAGES, JOINT), (*parts, name), strict=True)
     return tuple(f"{kind}/{choice}" for kind, choice in kinds)
+
+
+def apportioned(total: int, shares: Sequence[float]) -> list[int]:
+    """Return whole numbers with the sum `total` in proportion to `shares` (with the sum 1).
+
+    By the largest remainder (of shares that are equal to nine digits, the first); a share that
+    would get nothing then takes one from the largest.
+    """
+    if len(shares) > total:
+        raise ValueError(f"{total} examples cannot be shared by {len(shares)}")
+    exact = [round(total * share, 9) for share in shares]
+    parts = [int(value) for value in exact]
+    by_remainder = sorted(range(len(parts)), key=lambda i: -round(exact[i] - parts[i], 9))
+    for index in by_remainder[: total - sum(parts)]:
+        parts[index] += 1
+    while 0 in parts:
+        parts[parts.index(max(parts))] -= 1
+        parts[parts.index(0)] += 1
+    return parts
 
 
 class Aang(Factored):

@@ -12,7 +12,6 @@ from torch import Tensor
 
 from tartan.core.mixture import Mixed, weighted_mean
 from tartan.core.step import Step
-from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 
 
@@ -20,7 +19,6 @@ class FixedWeighting(Weighting):
     """Constant weights `alpha`; the base of `Uniform`, `Static` and `EndTaskShare`."""
 
     alpha: Tensor
-    per_task = ("alpha",)
 
     def __init__(self, task_names: list[str], alpha: list[float]) -> None:
         super().__init__(task_names)
@@ -30,27 +28,12 @@ class FixedWeighting(Weighting):
         """Return the mean of the gradients, weighted by `alpha`."""
         return weighted_mean(step.gradients(), self.alpha)
 
-    def mix_sampled(self, step: Step) -> Mixed:
-        """Keep the end task's weight; the others share the rest in proportion to theirs."""
-        if step.tasks[0].name != END_TASK:
-            return super().mix_sampled(step)
-        end_task, *others = [self.task_names.index(task.name) for task in step.tasks]
-        sampled = self.alpha[others]
-        # `where` instead of `if`: a branch on a tensor would wait for the device
-        total = torch.where(sampled.sum() > 0, sampled.sum(), 1.0)
-        sampled = sampled * (1 - self.alpha[end_task]) / total
-        return weighted_mean(step.gradients(), torch.cat([self.alpha[[end_task]], sampled]))
-
 
 class Uniform(FixedWeighting):
-    """`alpha_i = 1 / (number of tasks in the step)`: MT-TARTAN's default (paper, section 3.1)."""
+    """`alpha_i = 1 / (number of tasks)`: MT-TARTAN's default (paper, section 3.1)."""
 
     def __init__(self, task_names: list[str]) -> None:
         super().__init__(task_names, [1.0 / len(task_names)] * len(task_names))
-
-    def mix_sampled(self, step: Step) -> Mixed:
-        """Return the mean of the step's gradients."""
-        return weighted_mean(step.gradients(), torch.ones_like(self.alpha[: len(step.tasks)]))
 
 
 class Static(FixedWeighting):

@@ -50,7 +50,7 @@ class Gramian(Weighting):
         if isinstance(inner, aggregation.Aggregator):
             raise ValueError(f"torchjd={torchjd} returns no weights; {torchjd}Weighting may")
         self._remembers = callable(getattr(inner, "reset", None))
-        self.needs = Needs(second_batches=second_batch, every_task=self._remembers or second_batch)
+        self.needs = Needs(second_batches=second_batch)
         if self._remembers:
             inner.reset()  # type: ignore[operator]
         # not a submodule: its buffers come into being in the first step only, and are this

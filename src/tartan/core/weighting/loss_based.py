@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tartan.core.mixture import Mixed, RunningMean, RunningSum
 from tartan.core.step import Step
-from tartan.core.weighting.base import Needs, Weighting
+from tartan.core.weighting.base import Weighting
 
 
 class DWA(Weighting):
@@ -26,7 +26,6 @@ class DWA(Weighting):
         window: steps over which losses are averaged [steps].
     """
 
-    needs = Needs(every_task=True)
     sums: Tensor
     last: Tensor
     before: Tensor
@@ -74,7 +73,6 @@ class Uncertainty(Weighting):
         lr: learning rate of `s`.
     """
 
-    per_task = ("log_variances",)
     log_variances: Tensor
 
     def __init__(self, task_names: list[str], lr: Annotated[float, Ge(0)] = 0.01) -> None:

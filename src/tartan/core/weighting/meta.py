@@ -33,7 +33,6 @@ class Meta(Weighting):
     """
 
     needs = Needs(meta_gradient=True)
-    per_task = ("logits",)
     logits: Tensor
 
     def __init__(
@@ -74,7 +73,7 @@ class Meta(Weighting):
 
 
 class MetaExamples(Meta):
-    """Learns task weights, and weights every example of each auxiliary batch (future work there).
+    """`Meta`, which also weights every example of each auxiliary batch (future work there).
 
     An example's weight is `softmax(z / temperature)` over the batch, scaled to mean 1 over its
     units, where `z_j = <g_meta, g_j>` divided by the root mean square of the batch's. The task's
@@ -88,8 +87,6 @@ class MetaExamples(Meta):
         start: see `Meta`.
         temperature: the higher, the more equal the examples' weights.
     """
-
-    needs = Needs(meta_gradient=True, example_weights=True)
 
     def __init__(
         self,
