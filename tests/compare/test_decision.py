@@ -105,7 +105,7 @@ def test_no_run_reads_a_held_out_text_and_no_label_is_lost(tmp_path):
     task = load_task(["task=files", f"task.train={train}", "task.empty_label=unlabelled"])
     rows = labelled_rows(task)
     assert len(rows) == 20
-    write_folds(task, rows, 4, tmp_path / "folds")
+    write_folds(task, rows, fold_of_rows(rows, 4), tmp_path / "folds")
 
     def read(name):
         return [json.loads(line) for line in (tmp_path / "folds" / name).read_text().splitlines()]

@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from hydra import compose, initialize_config_dir
@@ -17,7 +16,7 @@ from sklearn.model_selection import StratifiedGroupKFold
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.files import write_text_durably
-from tartan.settings import CONF, build
+from tartan.settings import CONF, build, quoted
 
 ALL, TEST = "all.jsonl", "test.jsonl"
 Row = dict[str, str]
@@ -70,17 +69,18 @@ def fold_of_rows(rows: Sequence[Row], folds: int) -> NDArray[np.int64]:
     return found
 
 
-def write_folds(task: TextTask, rows: Sequence[Row], folds: int, folder: Path) -> None:
+def write_folds(
+    task: TextTask, rows: Sequence[Row], fold_of: NDArray[np.int64], folder: Path
+) -> None:
     """Write `K/train.jsonl` and `K/held_out.jsonl` of each fold K, `all.jsonl` and `test.jsonl`.
 
     Texts without a label are in every table that is trained on; a held-out text is in none.
     """
-    fold_of = fold_of_rows(rows, folds)
     unlabelled = [] if task.unlabelled is None else _rows(task.unlabelled, None)
     _write(folder / ALL, [*rows, *unlabelled])
     if len(task.test):
         _write(folder / TEST, _rows(task.test, task.labels))
-    for fold in range(folds):
+    for fold in range(fold_of.max() + 1):
         held_out = [row for row, own in zip(rows, fold_of, strict=True) if own == fold]
         train = [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
         texts = {row["text"] for row in held_out}
@@ -89,20 +89,20 @@ def write_folds(task: TextTask, rows: Sequence[Row], folds: int, folder: Path) -
         _write(folder / str(fold) / "held_out.jsonl", held_out)
 
 
-def task_options(task: TextTask, train: Path, dev: Path | None) -> dict[str, Any]:
+def task_options(task: TextTask, train: Path, dev: Path | None) -> list[str]:
     """Return the options by which a run reads these tables; without `dev` a part is held out."""
-    return {
-        "task.name": task.name,
-        "task.metric": task.metric,
-        "task.max_length": task.max_length,
-        "task.train": str(train),
-        "task.dev": None if dev is None else str(dev),
-        "task.test_share": 0,
-        "task.text": "text",
-        "task.label": "label",
-        "task.text_pair": None if task.train.pairs is None else "text_pair",
-        "task.empty_label": "unlabelled",
-    }
+    return [
+        f"task.name={quoted(task.name)}",
+        f"task.metric={task.metric}",
+        f"task.max_length={task.max_length}",
+        f"task.train={quoted(train)}",
+        f"task.dev={'null' if dev is None else quoted(dev)}",
+        "task.test_share=0",
+        "task.text=text",
+        "task.label=label",
+        f"task.text_pair={'null' if task.train.pairs is None else 'text_pair'}",
+        "task.empty_label=unlabelled",
+    ]
 
 
 def _rows(split: LabelledTexts, labels: Sequence[str] | None) -> list[Row]:

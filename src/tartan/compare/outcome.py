@@ -51,8 +51,6 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     sentence = worth(outcome)
     table = _scores(outcome)
     lines = [
-        f"# {outcome.task.name}: {outcome.chosen}",
-        "",
         *([sentence, ""] if sentence else []),
         f"{outcome.task.metric} on texts that were not trained on; `error` is the standard error "
         f"of the difference from {outcome.methods[0]} over the same texts.",
@@ -64,16 +62,16 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     ]
     if outcome.test is not None:
         lines += ["", _on_test(outcome.task.metric, outcome.test)]
-    text = "\n".join(lines) + "\n"
+    section = "\n".join(lines) + "\n"
+    text = f"# {outcome.task.name}: {outcome.chosen}\n\n{section}"
     write_text_durably(folder / PAGE, text)
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
         before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
-        section = "\n".join(lines[2:]).replace("# ", "")
         note = "Scores on dev above are of texts that it was trained on; those below are not."
-        write_text_durably(card, f"{before}\n## How it was chosen\n\n{note}\n\n{section}\n")
+        write_text_durably(card, f"{before}\n## How it was chosen\n\n{note}\n\n{section}")
     return text
 
 
@@ -125,7 +123,8 @@ def _markdown(frame: pd.DataFrame) -> list[str]:
 
 
 def _on_test(metric: str, test: Predictions) -> str:
-    (score,), (low, high) = test.scores.values(), test.interval("best")
+    ((method, score),) = test.scores.items()
+    low, high = test.interval(method)
     return (
         f"On the {len(test.labels):,} test texts, looked at once: {100 * score:.1f} {metric} "
         f"(95 % interval {100 * low:.1f} to {100 * high:.1f})."

@@ -6,9 +6,8 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 
@@ -71,7 +70,8 @@ class Race:
         folds = request.folds or (5 if len(self._rows) <= FEW else 3)
         if folds < 2:
             raise UserError("folds: a race takes at least 2")
-        write_folds(task, self._rows, folds, self._tables)
+        fold_of = fold_of_rows(self._rows, folds)
+        write_folds(task, self._rows, fold_of, self._tables)
         plan = self._planned(folds)
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])
@@ -92,15 +92,12 @@ class Race:
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
         best = request.folder / "best"
-        self._train(
-            [chosen], self._tables / ALL, self._tables / "0" / "held_out.jsonl",
-            [f"hydra.run.dir={quoted(best)}"],
-        )  # fmt: skip
-        test = self._predicted(best, TEST) if len(task.test) else None
+        held_out = self._tables / "0" / "held_out.jsonl"
+        self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
+        test = self._predicted({chosen: best}, TEST) if len(task.test) else None
         return Outcome(
-            task=task, rows=self._rows, fold_of=fold_of_rows(self._rows, folds).tolist(),
-            methods=request.methods, parts=parts, finalists=methods, chosen=chosen, test=test,
-        )  # fmt: skip
+            task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test
+        )
 
     def _planned(self, folds: int) -> Plan:
         """Return the stored plan of this comparison, or measure what steps cost, and make one."""
@@ -141,8 +138,7 @@ class Race:
                     f"hydra.run.dir={quoted(folder / method)}", f"max_steps={request.pilot_steps}",
                     "trainer.enable_progress_bar=false", "logger=none",
                 ]  # fmt: skip
-                command = self._command([method], *self._fold_tables(0), options)
-                done = subprocess.run(command, capture_output=True, text=True, check=False)
+                done = _child("run", *self._options([method], *self._fold_tables(0), options))
                 if done.returncode != 0:
                     errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
                     raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
@@ -168,66 +164,61 @@ class Race:
         for learns in (False, True):  # two sweeps: their runs have other tables
             if some := [method for method in missing if (method in LEARNS_FROM_DEV) == learns]:
                 self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
-        held_out = f"{fold}/held_out.jsonl"
-        predicted = {method: self._predicted(folder / method, held_out) for method in methods}
-        return Predictions(
-            next(iter(predicted.values())).labels,
-            {method: one.probabilities["best"] for method, one in predicted.items()},
-            named_metric(self._task.metric, len(self._task.labels)),
-        )
+        runs = {method: folder / method for method in methods}
+        return self._predicted(runs, f"{fold}/held_out.jsonl")
 
     def _train(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> None:
-        code = run_child(self._command(methods, train, held_out, options))
+        options = self._options(methods, train, held_out, options)
+        code = run_child([sys.executable, "-m", "tartan", "run", *options])
         if code == 1:
             raise UserError("a run failed; see above")
         if code != 0:
             raise StoppedError(code)
 
-    def _command(
+    def _options(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> list[str]:
-        """Return the command that trains `methods` on a table."""
+        """Return the options of `tartan run` that train `methods` on a table."""
         # no URI: Hydra would look for a folder with `%20` in its name
         configs = f"file://{self._request.folder.absolute() / 'conf'}"
         learns = not set(methods).isdisjoint(LEARNS_FROM_DEV)
-        tables = task_options(self._task, train, None if learns else held_out)
         return [
-            sys.executable, "-m", "tartan", "run",
             f"hydra.searchpath=[{quoted(configs)}]",
             f"+experiment={','.join(f'compare_{method}' for method in methods)}",
             "task=files",
             *(o for o in self._request.overrides if not o.lstrip("+~").startswith("task")),
-            *(f"{name}={_value(value)}" for name, value in tables.items()),
+            *task_options(self._task, train, None if learns else held_out),
             "evaluate_test=false",
             *options,
-        ]  # fmt: skip
+        ]
 
-    def _predicted(self, run: Path, table: str) -> Predictions:
-        """Return a run's predictions for a table of labelled examples, as those of `best`."""
-        output = run / f"predictions_{table.replace('/', '_')}"
-        if not output.is_file():
-            command = [
-                sys.executable, "-m", "tartan", "predict", f"model={run}",
-                f"input={self._tables / table}", f"output={output}",
-            ]  # fmt: skip
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-            if done.returncode != 0:
-                raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
-        frame, labels = pd.read_json(output, lines=True, dtype=False), self._task.labels
-        columns = [f"probability_{name}" for name in labels]
-        # a label can lack in what is trained on, where all of its examples have the same text
-        probabilities = frame.reindex(columns=columns, fill_value=0.0).to_numpy("float32")
+    def _predicted(self, runs: Mapping[str, Path], table: str) -> Predictions:
+        """Return what the run of each method predicts for a table of labelled examples."""
+        names, probabilities = self._task.labels, {}
+        for method, run in runs.items():
+            output = run / f"predictions_{table.replace('/', '_')}"
+            if not output.is_file():
+                done = _child(
+                    "predict", f"model={run}", f"input={self._tables / table}", f"output={output}"
+                )
+                if done.returncode != 0:
+                    raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
+            frame = pd.read_json(output, lines=True, dtype=False)
+            columns = [f"probability_{name}" for name in names]
+            # a label can lack in what is trained on, where all of its examples have the same text
+            filled = frame.reindex(columns=columns, fill_value=0.0)
+            probabilities[method] = filled.to_numpy("float32")
+        labels = frame["label"].map({name: index for index, name in enumerate(names)})
         return Predictions(
-            frame["label"].map({name: index for index, name in enumerate(labels)}).to_numpy(),
-            {"best": probabilities},
-            named_metric(self._task.metric, len(labels)),
+            labels.to_numpy(), probabilities, named_metric(self._task.metric, len(names))
         )
 
 
-def _value(value: Any) -> str:
-    return "null" if value is None else quoted(value) if isinstance(value, str) else str(value)
+def _child(command: str, *options: str) -> subprocess.CompletedProcess[str]:
+    program = [sys.executable, "-m", "tartan", command, *options]
+    return subprocess.run(program, capture_output=True, text=True, check=False)
 
 
 def _table(plan: Plan) -> str:
