@@ -1,13 +1,22 @@
-"""Classification of texts: the head, the features and the batches."""
+"""Classification of texts: features, batches, and the loss with weights of labels."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from sklearn.utils.class_weight import compute_class_weight
+from torch.nn import functional as F
 
+from tartan.core.task import Task
+from tartan.core.weighting.fixed import Uniform
 from tartan.encoders.tiny import TinyEncoder
-from tartan.objectives.classification import Classification
+from tartan.errors import UserError
+from tartan.objectives.classification import Classification, class_weights
+from tests.core.steps import take_step
+
+LABELS, COUNTS = ("A", "B", "3"), (60, 30, 10)
+UNUSED = np.random.default_rng(0)
 
 
 @pytest.fixture(scope="module")
@@ -20,9 +29,6 @@ def rows(encoder):
     texts = ["a", "river and stone", "some more words", "x y", "apple", "the last of the texts"]
     ids = encoder.tokenizer(texts)["input_ids"]
     return [{"input_ids": i, "label": n % 3, "unseen": n > 2} for n, i in enumerate(ids)]
-
-
-UNUSED = np.random.default_rng(0)
 
 
 def test_features_are_the_states_of_the_first_tokens(encoder, rows):
@@ -60,3 +66,93 @@ def test_logits_labels_and_unseen_marks_stay_with_their_texts_whatever_the_paddi
     assert sorted(found, key=str) == sorted(rows, key=str)
     assert (batch.units, batch.examples) == (6, 6)
     assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
+
+
+def mean_of(weights, counts=COUNTS):
+    return sum(w * n for w, n in zip(weights, counts, strict=True)) / sum(counts)
+
+
+def test_balanced_weights_are_those_of_scikit_learn():
+    labels = [label for label, n in zip(range(3), COUNTS, strict=True) for _ in range(n)]
+    wanted = compute_class_weight("balanced", classes=np.arange(3), y=labels)
+    found = class_weights("balanced", LABELS, COUNTS)
+    assert found == pytest.approx(wanted.tolist())
+    assert mean_of(found) == pytest.approx(1)
+
+
+@pytest.mark.parametrize("asked", [[1, 2, 5], {"A": 1, "B": 2, 3: 5}, {"3": 5.0, "A": 1, "B": 2}])
+def test_weights_keep_their_ratios_and_have_mean_1_over_the_examples(asked):
+    found = class_weights(asked, LABELS, COUNTS)
+    assert mean_of(found) == pytest.approx(1)
+    assert [w / found[0] for w in found] == pytest.approx([1, 2, 5])
+
+
+@pytest.mark.parametrize(
+    "given", [{False: 1, True: 5}, "{False: 1, True: 5}", {"TRUE": 5, "false": 1}, [1, 5]]
+)
+def test_a_key_that_is_no_label_may_differ_from_one_in_case(given):
+    weights = class_weights(given, ("False", "True"), (2, 2))
+    assert weights == class_weights([1, 5], ("False", "True"), (2, 2))
+
+
+def test_a_smoothed_target_is_shared_by_all_labels():
+    head = torch.nn.Linear(5, 3).double()
+    features, labels = torch.randn(8, 5).double(), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    targets = 0.7 * F.one_hot(labels, 3) + 0.3 / 3
+    expected = -(targets * head(features).log_softmax(1)).sum(1)
+    smoothed = Classification(3, label_smoothing=0.3).losses(None, head, features, labels)
+    torch.testing.assert_close(smoothed, expected)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "autocast"),
+    [(torch.float64, False), (torch.float32, True), (torch.bfloat16, False)],
+)
+def test_weights_are_not_rounded_to_the_type_of_the_logits(dtype, autocast):
+    weights = class_weights([1, 1.003, 2], LABELS, COUNTS)
+    head, labels = torch.nn.Linear(5, 3).to(dtype), torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    features, objective = torch.randn(8, 5, dtype=dtype), Classification(3, class_weights=weights)
+    with torch.inference_mode():  # the weights are kept for training, too
+        objective.losses(None, head, features, labels)
+    with torch.autocast("cpu", torch.bfloat16, enabled=autocast):
+        plain = Classification(3).losses(None, head, features, labels)
+        found = objective.losses(None, head, features, labels)
+        found.mean().backward()
+    exact = torch.float64 if dtype is torch.float64 else torch.float32
+    assert found.dtype is exact
+    assert torch.equal(found, plain * torch.tensor(weights, dtype=exact)[labels])
+    assert head.weight.grad.isfinite().all()
+
+
+@pytest.mark.parametrize("micro", [3, 8])
+def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
+    """It is that of the sum of weighted losses, divided by the number of examples."""
+    weights = class_weights([1, 4, 2], LABELS, COUNTS)
+    objective = Classification(3, dropout=0, class_weights=weights)
+    encoder = TinyEncoder(hidden_size=8, dropout=0).load()
+    head = objective.new_head(encoder)
+    texts = ["a", "river and stone", "some more words", "x y", "apple", "last", "b c d", "e"]
+    ids = encoder.tokenizer(texts)["input_ids"]
+    rows = [{"input_ids": own, "label": n % 3} for n, own in enumerate(ids)]
+    batch = objective.collate(encoder, micro)(rows, np.random.default_rng(0))
+    tasks = [Task("end", objective, head)]
+    record = take_step(encoder.body, tasks, {"end": batch}, Uniform(["end"]))
+    found = [p.grad.clone() for p in head.parameters()]
+
+    (whole,) = objective.collate(encoder, 8)(rows, np.random.default_rng(0)).micro_batches
+    logits = head(objective.features(encoder.body, whole.inputs))
+    labels = whole.inputs["labels"]
+    plain = F.cross_entropy(logits, labels, reduction="none")
+    loss = (plain * torch.tensor(weights)[labels]).sum() / len(labels)
+    torch.testing.assert_close(record.losses[0], loss.detach())
+    for ours, wanted in zip(found, torch.autograd.grad(loss, head.parameters()), strict=True):
+        torch.testing.assert_close(ours, wanted, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [[1, 2], {"A": 1, "B": 2}, {"A": 1, "B": 2, "C": 1}, {"A": 1, "a": 1, "B": 2}, [1, 2, 0]],
+)
+def test_weights_that_do_not_fit_the_labels_are_refused(asked):
+    with pytest.raises(UserError, match="class_weights"):
+        class_weights(asked, LABELS, COUNTS)

@@ -181,11 +181,3 @@ def test_random_factorisation_keeps_its_share_of_pairs_and_none_of_a_position_wi
     assert pair_mask.float().mean() == pytest.approx(0.6 * 15 / 16, abs=0.02)
     assert not pair_mask.diagonal(offset=-1, dim1=1, dim2=2).any()
     assert part.inputs["pair_mask"][:, :, 0].all()
-
-
-def test_queries_have_the_token_type_of_the_token_to_predict():
-    row = {"input_ids": [2, 7, 8, 3, 9, 10, 11, 3], "token_type_ids": [0, 0, 0, 0, 1, 1, 1, 1]}
-    part = whole("task-none-random_factorised-denoise", examples=[row] * 20)
-    inputs = part.inputs
-    asked = inputs["position_ids"].flatten()[inputs["positions"]]
-    assert torch.equal(inputs["token_type_ids"].flatten()[inputs["positions"]], (asked >= 4).long())

@@ -11,8 +11,8 @@ import torch
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.kernels.attention import use_kernels
-from tartan.objectives.corruption import Vocabulary
 from tartan.objectives.layout import is_packed
+from tartan.objectives.masked_lm import Vocabulary
 from tests.encoders.bodies import KINDS, OWN_ATTENTION, random_body
 from tests.objectives.spaces import space
 

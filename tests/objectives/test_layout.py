@@ -10,13 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tartan.core.task import MicroBatch
 from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.classification import Classification
 from tartan.objectives.layout import (
     ROW_MULTIPLE,
     Layout,
-    count_tokens_and_padding,
     pad,
     padded_width,
     spans,
@@ -103,17 +101,6 @@ def test_position_ids_are_those_of_roberta():
     (part,) = Layout(0, 9, packed=True).parts([{}, {}], [np.array([4, 5]), np.array([], int)])
     assert part.inputs["lengths"].tolist() == [1, 2]  # a text without tokens is a padding token
     assert part.inputs["input_ids"][0, :3].tolist() == [0, 4, 5]
-
-
-@pytest.mark.parametrize("packed", [False, True])
-def test_tokens_and_padding_are_counted(texts, packed):
-    layout = Layout(0, 99, packed)
-    inputs = [part.inputs for part in layout.parts([{}] * len(texts), texts)]
-    parts = [MicroBatch(own, units=1, examples=len(texts)) for own in inputs]
-    tokens, padding = count_tokens_and_padding(parts)
-    assert tokens == sum(LENGTHS)
-    assert tokens + padding == sum(part.positions for part in parts)
-    assert padding == (96 - 65 if packed else 6 * 32 - 65)
 
 
 @pytest.mark.parametrize("objective", [Classification(3, dropout=0.0), MaskedLM()])

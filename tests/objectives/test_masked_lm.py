@@ -57,22 +57,6 @@ def test_tokens_are_chosen_and_replaced_at_the_rates_of_bert(encoder):
     assert (~is_mask & ~same).float().mean().item() == pytest.approx(0.1, abs=0.015)
 
 
-def test_positions_and_targets_line_up_in_every_micro_batch(encoder):
-    rows = random_rows(encoder.tokenizer, 23)
-    batch = masked(encoder, rows, micro=4, probability=0.4)
-    by_length = sorted(range(23), key=lambda i: len(rows[i]["input_ids"]))
-    assert len(batch.micro_batches) == 6
-    for start, part in zip(range(0, 23, 4), batch.micro_batches, strict=True):
-        members = by_length[start : start + 4]
-        width = part.inputs["input_ids"].shape[1]
-        before = torch.tensor(originals(rows, members, width, encoder.tokenizer.pad_token_id))
-        assert torch.equal(before.flatten()[part.inputs["positions"]], part.inputs["targets"])
-        assert part.units == len(part.inputs["targets"])
-    assert batch.examples == 23
-    assert batch.tokens == sum(len(row["input_ids"]) for row in rows)
-    assert batch.units == sum(part.units for part in batch.micro_batches)
-
-
 def test_special_tokens_and_padding_are_never_chosen(encoder):
     part, before = whole(encoder, random_rows(encoder.tokenizer, 100), probability=1.0)
     special = torch.isin(before.flatten(), torch.tensor(encoder.tokenizer.all_special_ids))
@@ -89,10 +73,9 @@ def test_shares_of_more_than_all_tokens_and_a_tokenizer_without_a_mask_are_refus
         MaskedLM().collate(encoder, 4)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_at_least_one_token_is_chosen(seed, encoder):
+def test_at_least_one_token_is_chosen(encoder):
     rows = [{"input_ids": [2, 77, 78, 3]}, {"input_ids": [2, 79, 3]}]
-    batch = masked(encoder, rows, micro=1, probability=1e-6, seed=seed)
+    batch = masked(encoder, rows, micro=1, probability=1e-6)
     assert batch.units == 1
     (part,) = batch.micro_batches
     assert part.inputs["targets"].item() in (77, 78, 79)

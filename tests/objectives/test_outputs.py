@@ -9,16 +9,14 @@ from sklearn.feature_extraction.text import TfidfVectorizer
 from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import (
-    RELATION,
     NextSentence,
     SentenceOrder,
     TfIdf,
-    join_segments,
     split_segments,
 )
 from tartan.objectives.composed.representation import Bidirectional
 from tartan.objectives.composed.transform import Unchanged
-from tartan.objectives.corruption import Vocabulary
+from tartan.objectives.masked_lm import Vocabulary
 
 TINY = TinyEncoder(hidden_size=16, layers=2, dropout=0.0).load()
 VOCABULARY = Vocabulary.of(TINY, "a test")
@@ -108,25 +106,13 @@ def test_a_prediction_is_read_at_the_first_token_and_the_last_does_not_tell_the_
     ("tokens", "first"),
     [
         ([150, 151, 152, 153, 154], [150, 151]),
-        ([150, STOP, 152, 153, 154, 155, 156], [150, STOP]),
         ([150, STOP, 152, 153, 154, STOP, 156, 157], [150, STOP]),  # both as near: the first
-        ([150, STOP, 152, 153, 154, STOP, 156], [150, STOP]),
         ([150, 151, 152, STOP], [150, 151]),  # the end of the text is none of its first part
     ],
 )
 def test_a_text_is_split_at_the_sentence_nearest_to_its_middle(tokens, first):
     found = split_segments(text(*tokens), VOCABULARY)
     assert [part.tolist() for part in found] == [first, tokens[len(first) :]]
-
-
-def test_segments_of_a_pair_have_no_separator_of_the_pair():
-    row = {"input_ids": [CLS, 150, 151, SEP, 152, 153, SEP], "label": 2}
-    first, second = split_segments(row, VOCABULARY)
-    assert (first.tolist(), second.tolist()) == ([150, 151], [152, 153])
-    again = join_segments(row, first, second, 1)
-    assert again["input_ids"].tolist() == [CLS, 150, 151, SEP, 152, SEP]
-    assert again["token_type_ids"].tolist() == [0, 0, 0, 0, 1, 1]
-    assert (again["label"], again[RELATION]) == (2, 1)
 
 
 def drawn(count, seed=0):
@@ -146,11 +132,3 @@ def test_the_targets_are_logarithms_of_scikit_learns_weights():
         assert positions.tolist() == list(range(len(tokens)))
         own = [np.log1p(expected[number, column[token]]) for token in tokens.tolist()]
         np.testing.assert_allclose(weights, own, rtol=1e-6)
-
-
-def test_of_many_texts_evenly_spaced_ones_are_counted():
-    rows = [text(50 + number) for number in range(10)]
-    idf = TfIdf(texts=5).fit(rows, VOCABULARY).idf
-    counted = 1 + np.log((1 + 5) / (1 + 1))
-    others = 1 + np.log(1 + 5)
-    np.testing.assert_allclose(idf[50:60], [counted, others] * 5)

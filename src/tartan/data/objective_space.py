@@ -19,7 +19,7 @@ from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import Output
 from tartan.objectives.composed.representation import Representation
 from tartan.objectives.composed.transform import Transform
-from tartan.objectives.corruption import Vocabulary
+from tartan.objectives.masked_lm import Vocabulary
 
 
 @dataclass(frozen=True)

@@ -25,9 +25,8 @@ from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import SplitKind
 from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric
-from tartan.objectives.class_weights import ClassWeights
-from tartan.objectives.class_weights import class_weights as scaled_weights
-from tartan.objectives.classification import Classification
+from tartan.objectives.classification import Classification, ClassWeights
+from tartan.objectives.classification import class_weights as scaled_weights
 from tartan.settings import (
     Below1,
     Count,

@@ -1,19 +1,161 @@
-"""Classification of texts from the first token's state: the end task's objective."""
+"""Classification, the end task's objective: of texts, from the state of their first token."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import logging
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
+import torch
+import yaml
+from pydantic import BeforeValidator
+from sklearn.utils.class_weight import compute_class_weight
+from torch import Tensor, nn
+from torch.nn import functional as F
 
-from tartan.core.task import Batch
+from tartan.core.task import Batch, Inputs
 from tartan.encoders.heads import ClassifierHead
-from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.base import Row, TextClassifier
-from tartan.objectives.class_weights import ClassWeights
-from tartan.objectives.layout import Layout, labelled_batch
-from tartan.settings import Below1, Checked
+from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
+from tartan.errors import UserError
+from tartan.objectives.base import Collate, Row, hidden_states
+from tartan.objectives.layout import Layout, is_packed, labelled_batch, spans
+from tartan.settings import Below1, Checked, Positive, checked
+
+log = logging.getLogger(__name__)
+
+
+def _parsed(value: Any) -> Any:
+    """Return class weights; a mapping that a command line had to quote, as a string, is read."""
+    is_mapping = isinstance(value, str) and value.lstrip().startswith("{")
+    return yaml.safe_load(value) if is_mapping else value
+
+
+ClassWeights: TypeAlias = (
+    Literal["balanced"]
+    | Sequence[Positive]
+    | Annotated[Mapping[str | bool | int | float, Positive], BeforeValidator(_parsed)]
+    | None
+)
+"""The option's values: weights in the labels' order, or by label; a command line may turn labels
+into numbers or booleans, and the mapping into a string.
+"""
+
+
+@checked
+def class_weights(
+    class_weights: ClassWeights,
+    labels: Sequence[str],
+    counts: Sequence[int],
+    option: str = "classifier.class_weights",
+) -> tuple[float, ...] | None:
+    """Return the weights in index order, scaled so that their mean over training examples is 1.
+
+    With this scale the loss is as large as an unweighted one, so that the same learning rates suit.
+    `labels` are names in index order, of which `counts` training examples have each.
+    """
+    weights = _parsed(class_weights)
+    if weights is None:
+        return None
+    if weights == "balanced":
+        indices = np.arange(len(labels))
+        by_index = compute_class_weight(weights, classes=indices, y=np.repeat(indices, counts))
+        weights = by_index.tolist()
+    elif len(weights) != len(labels):
+        raise UserError(f"{option} has {len(weights)} weights; the labels are {list(labels)}")
+    elif isinstance(weights, Mapping):
+        by_label = _by_label(weights, labels)
+        if set(by_label) != set(labels):
+            raise UserError(f"{option} weights {sorted(by_label)}; the labels are {list(labels)}")
+        weights = [by_label[label] for label in labels]
+    else:
+        log.warning("%s by label: %s", option, dict(zip(labels, weights, strict=True)))
+    mean = sum(w * n for w, n in zip(weights, counts, strict=True)) / sum(counts)
+    return tuple(weight / mean for weight in weights)
+
+
+def _by_label(weights: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
+    """Return weights by label, of keys that YAML may have turned into numbers or booleans."""
+    by_fold = {label.casefold(): label for label in labels}
+    names = {key: str(key).lower() if isinstance(key, bool) else str(key) for key in weights}
+    return {
+        name if name in labels else by_fold.get(name.casefold(), name): float(weights[key])
+        for key, name in names.items()
+    }
+
+
+@lru_cache(maxsize=8)
+def _on_device(weights: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
+    """Return class weights as a tensor `(classes,)`, which is copied to the device once."""
+    with torch.inference_mode(False):  # the cached tensor may be used in training later
+        return torch.tensor(weights, device=device, dtype=dtype)
+
+
+class Supervised:
+    """Predicts `labels` with cross-entropy; a unit is an example (see `core.task.Objective`).
+
+    With class weights `w`, the loss of a unit with label `y` is `w_y` times its cross-entropy; that
+    of a batch is their sum divided by the number of examples, not by the sum of the weights, so
+    that it does not depend on how a batch is split.
+
+    Attributes:
+        class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
+            None for equal ones. In training they are in index order, with mean 1 over the training
+            examples.
+        label_smoothing: share of a target that all labels get alike, in training.
+    """
+
+    class_weights: ClassWeights = None
+    label_smoothing: Below1 = 0.0
+
+    def targets(self, inputs: Inputs) -> Tensor:
+        """Return the labels as indices, `(examples,)`."""
+        labels: Tensor = inputs["labels"]
+        return labels
+
+    def owners(self, inputs: Inputs) -> Tensor:
+        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Return the cross-entropy of each example, times its label's weight: `(examples,)`."""
+        logits = head(features)
+        losses = F.cross_entropy(
+            logits, targets, reduction="none", label_smoothing=self.label_smoothing
+        )
+        if self.class_weights is None:
+            return losses
+        assert not isinstance(self.class_weights, str | Mapping), "resolved before training"
+        # not the logits' type, nor an argument of `cross_entropy`, which wants them of that type
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        return losses * _on_device(tuple(self.class_weights), logits.device, dtype)[targets]
+
+
+class TextClassifier(Supervised, ABC):
+    """Classifies texts from the state of their first token; a unit is a text."""
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        """Return the first tokens' states in the last layer, `(examples, hidden)`."""
+        states = hidden_states(body, inputs)
+        return states[0].index_select(0, spans(inputs)[0]) if is_packed(inputs) else states[:, 0]
+
+    def collate(
+        self,
+        encoder: TextEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        packed: bool = False,
+        on_cpu: bool = False,
+    ) -> Collate:
+        require_text_encoder(encoder, type(self).__name__)
+        return partial(self.batch, Layout.of(encoder, micro_batch_size, packed, on_cpu))
+
+    @abstractmethod
+    def batch(self, layout: Layout, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
+        """Return the batch of rows, mostly by `labelled_batch`."""
 
 
 @dataclass(frozen=True)

@@ -74,12 +74,11 @@ class Layout:
     def parts(
         self, rows: Rows, token_ids: Sequence[np.ndarray], lengths: Sequence[int] | None = None
     ) -> Iterator[Part]:
-        """Yield the parts of a batch of texts with these `token_ids`, `(tokens,)` each.
+        """Yield the parts of a batch of texts, split by `lengths`, or the numbers of tokens.
 
         Of `rows`, these columns are used where they exist: `token_type_ids`; `position_ids`, if
         they differ from the body's own; `pair_mask`, if not all tokens attend to all: True where
-        the token of the row attends to that of the column, bool `(tokens, tokens)`. The batch is
-        split by `lengths`, or the numbers of tokens.
+        the token of the row attends to that of the column, bool `(tokens, tokens)`.
         """
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
@@ -146,10 +145,7 @@ def labelled_batch(
     token_ids: Sequence[np.ndarray],
     **columns: Sequence[Any] | np.ndarray,
 ) -> Batch:
-    """Return the batch of an objective whose units are texts (see `Layout.parts`).
-
-    `columns` are further inputs, such as `labels`: a value for each row.
-    """
+    """Return the batch of texts as units; `columns` are further inputs: a value for each row."""
     made = []
     for part in layout.parts(rows, token_ids):
         members = part.members
@@ -185,10 +181,7 @@ def pad(
 
 
 def padded_width(token_ids: Sequence[np.ndarray], max_positions: int | None) -> int:
-    """Return the longest example's length, rounded up to a multiple of `WIDTH_MULTIPLE`.
-
-    It exceeds `max_positions`, the longest input of the body, only if an example does.
-    """
+    """Return the longest example's length, rounded up as far as the body's positions go."""
     longest = max(len(ids) for ids in token_ids)
     width = -(-longest // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
     return width if max_positions is None else max(longest, min(width, max_positions))
@@ -199,7 +192,6 @@ def _columns(rows: Rows) -> dict[str, list[Any]]:
 
 
 def _rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
-    """Return `values`, padded with `filler`, as int64 `(examples, width)`."""
     padded = np.full((len(values), width), filler, dtype=np.int64)
     for row, value in zip(padded, values, strict=True):
         row[: len(value)] = value
@@ -253,10 +245,7 @@ def is_packed(inputs: Inputs) -> bool:
 
 
 def spans(inputs: Inputs) -> tuple[Tensor, Tensor]:
-    """Return the index of each text's first position, and its length, `(examples,)` both.
-
-    Indices count all positions of the micro-batch, flattened.
-    """
+    """Return each text's first position, of all flattened, and its length: `(examples,)` both."""
     if is_packed(inputs):
         lengths: Tensor = inputs["lengths"]
         return lengths.cumsum(0) - lengths, lengths

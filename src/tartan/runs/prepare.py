@@ -41,7 +41,7 @@ from tartan.methods.checks import check_sampling, check_weighting
 from tartan.methods.module import TaskMixing
 from tartan.methods.stage import Stage
 from tartan.objectives.base import TaskObjective
-from tartan.objectives.class_weights import class_weights
+from tartan.objectives.classification import class_weights
 from tartan.runs.settings import run_settings
 from tartan.settings import build, typed
 

@@ -11,8 +11,8 @@ import torch
 from torch import Tensor, nn
 
 from tartan.core.task import Batch, Inputs, MicroBatch
-from tartan.objectives.base import Collate, Row, Supervised
-from tartan.objectives.class_weights import ClassWeights
+from tartan.objectives.base import Collate, Row
+from tartan.objectives.classification import ClassWeights, Supervised
 from tartan.settings import Below1, Checked, Natural
 from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
 

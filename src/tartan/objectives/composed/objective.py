@@ -15,8 +15,8 @@ from tartan.objectives.base import AtPositions, Collate, Row
 from tartan.objectives.composed.output import Output
 from tartan.objectives.composed.representation import Representation, no_positions
 from tartan.objectives.composed.transform import Transform
-from tartan.objectives.corruption import Rng, Vocabulary
 from tartan.objectives.layout import Layout, Predicted, predicted_batch
+from tartan.objectives.masked_lm import Rng, Vocabulary
 
 
 @dataclass(frozen=True)
@@ -26,24 +26,15 @@ class Composed(AtPositions):
     A text's random draws do not depend on the texts after it in the batch, nor the transform's on
     the representation or the output: with the same seed, objectives with the same transform have
     the same tokens, unless an output rearranges texts.
-
-    Attributes:
-        transform: changes a text before the body reads it.
-        representation: decides which positions attend to which.
-        output: decides what is predicted.
-        classes: number of the end task's labels; 0 where they are not known yet, and no head can be
-            made.
-        shared_head: objectives with the same name here share one head; empty for a head of its own.
     """
 
     transform: Transform
     representation: Representation
     output: Output
-    classes: int = 0
-    shared_head: str = ""
+    classes: int = 0  # of the end task's labels; 0 where they are not known yet
+    shared_head: str = ""  # objectives with the same name here share one head
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target: `(n,)`."""
         return self.output.losses(body, head, features, targets)
 
     def new_head(self, encoder: TextEncoder) -> nn.Module:
@@ -84,7 +75,7 @@ class Composed(AtPositions):
     def _text(
         self, row: Row, first_position: int, vocabulary: Vocabulary, token_rng: Rng, view_rng: Rng
     ) -> Predicted:
-        """Return a transformed text: its tokens, followed by the queries."""
+        """Return a transformed text: its tokens, followed by the view's queries."""
         output = self.output
         tokens = np.asarray(row["input_ids"], dtype=np.int64)
         chosen = self._choose(tokens, vocabulary, token_rng)

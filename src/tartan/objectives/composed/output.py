@@ -15,7 +15,7 @@ from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import Row, token_losses
 from tartan.objectives.composed.representation import no_positions
-from tartan.objectives.corruption import Rng, Vocabulary
+from tartan.objectives.masked_lm import Rng, Vocabulary
 from tartan.settings import Below1, Checked, Count
 
 Targets = tuple[np.ndarray, np.ndarray]
@@ -26,42 +26,31 @@ RELATION = "relation"
 
 @dataclass(frozen=True)
 class Output(ABC):
-    """Decides what is predicted from a text, by a head that all objectives of an output share.
-
-    The representation decides which states predict tokens; other targets are predicted from the
-    state at their own position.
-    """
+    """Decides what is predicted from a text, by a head that all objectives of an output share."""
 
     needs_labels: ClassVar[bool] = False  # whether it predicts the end task's label
     needs_both_sides: ClassVar[bool] = False  # whether states must attend to both sides
     predicts_tokens: ClassVar[bool] = False
 
     def fit(self, rows: Sequence[Row], vocabulary: Vocabulary) -> Self:
-        """Return this output with statistics of all tokenised texts; by default it needs none."""
+        """Return this output with statistics of all tokenised texts."""
         return self
 
     def arrange(self, rows: Sequence[Row], index: int, vocabulary: Vocabulary, rng: Rng) -> Row:
-        """Rearrange the text `rows[index]` before the transform; by default return it as it is.
-
-        Only the rows up to `index` may be used, and `rng` is the only source of randomness.
-        """
+        """Rearrange the text `rows[index]`, of the rows up to it, before the transform."""
         return rows[index]
 
     @abstractmethod
     def targets(self, row: Row, tokens: np.ndarray, chosen: np.ndarray) -> Targets:
-        """Return the targets of a text, `row`, after `arrange`.
-
-        `tokens` are those before the transform, and `chosen` is True where it could change them:
-        `(tokens,)` both.
-        """
+        """Return the targets of a text: its `tokens` before the transform, and those `chosen`."""
 
     @abstractmethod
     def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
-        """Return a new head; `classes` is the number of the end task's labels."""
+        """Return a new head, where the end task has `classes` labels."""
 
     @abstractmethod
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Return the loss of each target, `(n,)`; `features` are the states `(n, hidden)`."""
+        """Return the loss of each target, `(n,)`."""
 
 
 class Denoise(Output):
@@ -90,7 +79,6 @@ class TfIdf(Checked, Output):
     Attributes:
         texts: maximum number of texts for `idf`; from more, evenly spaced ones are taken [texts].
         dropout: dropout probability of the head.
-        idf: `idf` of each token of the vocabulary, `(size,)`; None before `fit`.
     """
 
     predicts_tokens = True
@@ -164,10 +152,7 @@ class _Relation(_FirstToken):
 
 
 class SentenceOrder(_Relation):
-    """Predicts whether a text's segments, swapped with probability 1/2, are in order (1) or not.
-
-    As ALBERT does (Lan et al., 2020).
-    """
+    """Predicts whether a text's segments are in order (1) or swapped, as ALBERT does."""
 
     def arrange(self, rows: Sequence[Row], index: int, vocabulary: Vocabulary, rng: Rng) -> Row:
         first, second = split_segments(rows[index], vocabulary)
@@ -195,10 +180,7 @@ class NextSentence(_Relation):
 
 
 def split_segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.ndarray]:
-    """Split a text at the end of the sentence that is nearest to its middle, or at its middle.
-
-    Special tokens are left out; both segments are empty where fewer than two others are there.
-    """
+    """Split a text, without special tokens, at its sentence end nearest to the middle, if any."""
     tokens = np.asarray(row["input_ids"], dtype=np.int64)
     tokens = tokens[~np.isin(tokens, vocabulary.special_ids)]
     if len(tokens) < 2:
@@ -212,9 +194,8 @@ def split_segments(row: Row, vocabulary: Vocabulary) -> tuple[np.ndarray, np.nda
 def join_segments(row: Row, first: np.ndarray, second: np.ndarray, relation: int) -> Row:
     """Return `row` with two segments as its text, at most as long, their types and relation.
 
-    Its first and last token are special; the last also separates the segments. The second segment
-    is truncated, by its last token at least: a final full stop must not tell the text's own from
-    another's. Where nothing is left of a segment, the text is kept, with relation -1.
+    The second segment is truncated, by its last token at least: a final full stop must not tell the
+    text's own from another's. Where nothing is left of a segment, the text is kept.
     """
     whole = np.asarray(row["input_ids"], dtype=np.int64)
     room = len(whole) - 3 - len(first)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from tartan.objectives.corruption import Rng
+from tartan.objectives.masked_lm import Rng
 from tartan.settings import Checked, Share
 
 
@@ -19,17 +19,13 @@ def no_positions() -> np.ndarray:
 
 @dataclass(frozen=True)
 class View:
-    """How the body reads a text of `length` tokens.
+    """How the body reads a text: its attention, and the positions whose states predict tokens."""
 
-    Attributes:
-        read_at: for each token to predict, the position whose state predicts it.
-        pair_mask: True where the position of the row attends to that of the column, bool
-            `(length + queries, length + queries)`; None where all attend to all.
-        queries: for each mask token to append, the position in the text that it stands for.
-    """
-
-    read_at: np.ndarray
+    read_at: np.ndarray  # for each token to predict, the position that predicts it
+    # True where the row's position attends to the column's, bool `(positions, positions)` of the
+    # text and its queries; None where all attend to all
     pair_mask: np.ndarray | None = None
+    # for each mask token to append (a query), the position in the text that it stands for
     queries: np.ndarray = field(default_factory=no_positions)
 
 
@@ -45,7 +41,7 @@ class Representation(ABC):
         """Return how the body reads a text of `length` tokens, special ones included.
 
         `predicted` are the positions of the tokens to predict, ascending, without the first and the
-        last position; empty where none are. `rng` is the only source of randomness.
+        last position. `rng` is the only source of randomness.
         """
 
 
@@ -85,16 +81,9 @@ class RandomFactorised(Checked, Representation):
 
     Removing pairs at random does not hide a token: over several layers it reaches its own position
     through others. Therefore, as in XLNet (Yang et al., 2019), the predicted tokens come last in a
-    random factorisation order, and each is predicted at a mask token of its own (a query) that is
-    appended to the text, with the position id of the predicted token.
-
-    - A query attends to itself, to tokens that are not predicted, and to predicted tokens earlier
-      in the order.
-    - A predicted token attends to tokens that are not predicted, and to predicted ones earlier.
-    - A token that is not predicted attends to others that are not predicted.
-
-    No token attends to itself. A share `kept` of these pairs is kept at random. All positions
-    attend to the first one, which is never predicted.
+    random factorisation order, and each is predicted at a mask token of its own (a query), which
+    attends to itself. Tokens and queries attend to tokens that are not predicted; predicted tokens
+    and queries also to predicted tokens earlier in the order; all to the first position.
 
     Attributes:
         kept: share of the pairs that is kept (paper's code: 0.6).

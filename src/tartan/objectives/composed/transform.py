@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tartan.objectives.corruption import Corruption, Rng, Vocabulary
+from tartan.objectives.masked_lm import Corruption, Rng, Vocabulary
 from tartan.settings import Checked, Share
 
 
@@ -25,10 +25,7 @@ class Transform(Checked, ABC):
     def corrupt(
         self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
     ) -> np.ndarray:
-        """Return the tokens of a text with the `chosen` ones, bool, changed: all are `(tokens,)`.
-
-        `tokens` are not to be modified, and `rng` is the only source of randomness.
-        """
+        """Return a copy of the tokens with the `chosen` ones, bool, changed: all `(tokens,)`."""
 
 
 class Unchanged(Transform):
