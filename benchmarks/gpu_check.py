@@ -77,7 +77,7 @@ def bench_of(section: str, batch: int, texts: Path, device: str, *, dropout: boo
     options += ["task.name=made_up", f"task.domain={texts / 'corpus'}.jsonl", "auxiliary.size=all"]
     options.append(f"micro_batch_size={batch}")
     if not dropout and device == "cuda":
-        options.append("+encoder.sizes.attention_probs_dropout_prob=0.0")
+        options.append("encoder.attention_dropout=0.0")
     few = ["rounds=1", "warm_up=1"] if device == "cpu" else []
     figures = texts.parent / f"{section}-{batch}x{longest}{'' if dropout else '-no-dropout'}.json"
     return [

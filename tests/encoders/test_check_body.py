@@ -8,12 +8,11 @@ import transformers as t
 from torch import nn
 from transformers.modeling_outputs import BaseModelOutput
 
-from tartan.encoders.pretrained import PretrainedEncoder, load_encoder
 from tartan.encoders.text_encoder import TextEncoder, check_body
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.kernels.attention import use_kernels
-from tests.encoders.bodies import SMALL, save
+from tests.encoders.bodies import SMALL
 
 TOKENS = len(letter_pair_tokenizer())
 LAYER = {"n_layer": 1, "n_head": 2}
@@ -78,11 +77,6 @@ def encoder(body):
 def test_what_would_be_trained_wrongly_in_silence_is_refused(make, line):
     with pytest.raises(UserError, match=line):
         check_body(encoder(make()))
-
-
-def test_a_folder_is_checked_too(tmp_path):
-    with pytest.raises(UserError, match="left to right"):
-        load_encoder(PretrainedEncoder(str(save(gpt2(), tmp_path))))
 
 
 @pytest.mark.parametrize("make", [bert, xlnet, lambda: Gru(GruConfig())])

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer, pipeline
+from transformers import pipeline
 
 from tartan.encoders.export import save_classifier, uses_token_types
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tests.encoders.bodies import KINDS, random_body
-from tests.in_process import recorded_run, toy
 
 TEXTS = ["red apple old 7", "a river", "wet stone odd 11 and some more words than that"]
 LABELS = ["A", "B", "C"]
@@ -67,22 +64,3 @@ def test_a_pipeline_reads_texts_and_pairs_and_truncates_as_training_did(kind, tm
         expected = head(body(**encoded).last_hidden_state[:, 0])
         found = scores_of(classify, [{"text": "apple", "text_pair": "river"}])
         torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-
-
-@torch.no_grad()
-def test_the_classifier_of_a_run_reaches_the_score_of_its_result(data_dir, cache_dir, tmp_path):
-    options = ["encoder=tiny", "max_steps=3", "encoder.lr.finetune=0.01"]
-    run = recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path)
-    model = AutoModelForSequenceClassification.from_pretrained(run.folder / "classifier")
-    tokenizer = AutoTokenizer.from_pretrained(run.folder / "classifier")
-    lines = (data_dir / "toy" / "test.jsonl").read_text().splitlines()
-    examples = [json.loads(line) for line in lines]
-    texts = [example["text"] for example in examples]
-    encoded = tokenizer(
-        texts, padding=True, return_tensors="pt", return_token_type_ids=False
-    )  # fmt: skip
-    found = model(**encoded).logits.argmax(1).tolist()
-    labels = [example["label"] for example in examples]
-    right = sum(model.config.id2label[i] == label for i, label in zip(found, labels, strict=True))
-    reported = run.result["test"]["whole"]["metrics"]["micro_f1"]
-    assert reported == pytest.approx(right / len(labels), abs=1e-6)

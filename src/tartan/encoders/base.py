@@ -77,12 +77,12 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Return the class and `description()` of an encoder in JSON; of others' classes the name."""
-    kinds: list[Any] = [k for k in type(encoder).__mro__ if _is_rebuilt(k)]
-    described = kinds[0].description(encoder) if kinds else None
-    if described is None:
+    kind: Any = next((kind for kind in type(encoder).__mro__ if _is_rebuilt(kind)), None)
+    description = kind and kind.description(encoder)
+    if description is None:
         return {"name": encoder.name}
-    kind = f"{kinds[0].__module__}.{kinds[0].__qualname__}"
-    return {"name": encoder.name, "kind": kind, "description": described}
+    path = f"{kind.__module__}.{kind.__qualname__}"
+    return {"name": encoder.name, "kind": path, "description": description}
 
 
 def encoder_from_description(described: Mapping[str, Any]) -> Encoder:

@@ -1,25 +1,34 @@
-"""Writes classifiers and masked language models as folders that Transformers loads by itself."""
+"""Writes classifiers and masked language models as folders that Transformers loads by itself.
+
+`ClassifierHead` is dropout, dense, tanh, dropout, linear on the first token's state. Some sequence
+classifiers of Transformers have exactly this head. DistilBERT's and ELECTRA's have another
+activation, but their bodies equal, under other names, a BERT's or, where ELECTRA's embeddings are
+narrower than its layers, an ALBERT's whose layers share no weights. Others are saved apart.
+"""
 
 from __future__ import annotations
 
 import copy
 import json
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import (
+    AlbertConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
+    BertConfig,
+    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from tartan.encoders.architecture import HEAD_LOCATIONS, convert_body
-from tartan.encoders.heads import ClassifierHead, MaskedLMHead, head_layers
+from tartan.encoders.heads import MASKED_LMS, ClassifierHead, MaskedLMHead, head_layers
 from tartan.errors import UserError
 from tartan.files import share_weights
 from tartan.kernels.packing import evaluating
@@ -36,6 +45,97 @@ _OTHER_HEAD, _OTHER_ACTIVATION = 1e-3, 1e-4
 """Shares of the largest logit by which another classifier head's, or another activation's, differ;
 rounding makes about 1e-6.
 """
+
+
+class HeadLocation(NamedTuple):
+    """Names the modules of a `ClassifierHead` in a sequence classifier of Transformers."""
+
+    dense: str
+    out: str
+    dropout: tuple[str, ...] = ("classifier_dropout",)  # the configuration's entries for it
+    entries: Mapping[str, Any] = {}  # further ones that this head needs
+
+
+_LIKE_ROBERTA = HeadLocation("classifier.dense", "classifier.out_proj")
+_LIKE_DEBERTA = HeadLocation(
+    "pooler.dense", "classifier", ("pooler_dropout", "cls_dropout"), {"pooler_hidden_act": "tanh"}
+)
+HEAD_LOCATIONS: Mapping[str, HeadLocation] = {
+    "albert": HeadLocation("albert.pooler", "classifier", ("classifier_dropout_prob",)),
+    "bert": HeadLocation("bert.pooler.dense", "classifier"),
+    "camembert": _LIKE_ROBERTA,
+    "data2vec-text": _LIKE_ROBERTA,
+    "deberta": _LIKE_DEBERTA,
+    "deberta-v2": _LIKE_DEBERTA,
+    "ernie": HeadLocation("ernie.pooler.dense", "classifier"),
+    "megatron-bert": HeadLocation("bert.pooler.dense", "classifier", ()),
+    "mpnet": HeadLocation("classifier.dense", "classifier.out_proj", ()),
+    "roberta": _LIKE_ROBERTA,
+    "roberta-prelayernorm": _LIKE_ROBERTA,
+    "xlm-roberta": _LIKE_ROBERTA,
+    "xlm-roberta-xl": _LIKE_ROBERTA,
+    "xmod": _LIKE_ROBERTA,
+}
+"""Location of the head by `model_type`; each saved classifier is compared with body and head."""
+_SIZES = (
+    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
+    "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings",
+    "type_vocab_size", "initializer_range", "layer_norm_eps", "pad_token_id",
+)  # fmt: skip
+_FROM_DISTILBERT = {
+    r"^transformer\.layer": "encoder.layer",
+    r"attention\.q_lin": "attention.self.query",
+    r"attention\.k_lin": "attention.self.key",
+    r"attention\.v_lin": "attention.self.value",
+    r"attention\.out_lin": "attention.output.dense",
+    r"sa_layer_norm": "attention.output.LayerNorm",
+    r"ffn\.lin1": "intermediate.dense",
+    r"ffn\.lin2": "output.dense",
+    r"output_layer_norm": "output.LayerNorm",
+}
+_FROM_ELECTRA_TO_ALBERT = {
+    r"^encoder\.layer\.(\d+)": r"encoder.albert_layer_groups.\1.albert_layers.0",
+    r"attention\.(self|output)\.": "attention.",
+    r"intermediate\.dense": "ffn",
+    r"\.output\.dense": ".ffn_output",
+    r"\.output\.LayerNorm": ".full_layer_layer_norm",
+    r"^embeddings_project": "encoder.embedding_hidden_mapping_in",
+}
+
+
+def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
+    """Return configuration and weights of a body, or its equal, among `HEAD_LOCATIONS`, or None."""
+    source, weights = body.config, dict(body.state_dict())
+    sizes = {name: getattr(source, name) for name in _SIZES if hasattr(source, name)}
+    if source.model_type in HEAD_LOCATIONS:
+        return type(source).from_dict(source.to_dict()), weights
+    if source.model_type == "distilbert":
+        sizes |= {
+            "intermediate_size": source.hidden_dim,
+            "hidden_act": source.activation,
+            "hidden_dropout_prob": source.dropout,
+            "attention_probs_dropout_prob": source.attention_dropout,
+            "layer_norm_eps": 1e-12,  # fixed in DistilBERT's code
+        }
+        # DistilBERT adds nothing for a token's type
+        weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
+        return BertConfig(**sizes), _renamed(weights, _FROM_DISTILBERT)
+    if source.model_type != "electra":
+        return None
+    if source.embedding_size == source.hidden_size:
+        return BertConfig(**sizes), weights
+    sizes |= {"embedding_size": source.embedding_size, "inner_group_num": 1}
+    config = AlbertConfig(**sizes, num_hidden_groups=source.num_hidden_layers)
+    return config, _renamed(weights, _FROM_ELECTRA_TO_ALBERT)
+
+
+def _renamed(weights: Mapping[str, Tensor], rules: Mapping[str, str]) -> dict[str, Tensor]:
+    renamed = {}
+    for name, value in weights.items():
+        for pattern, replacement in rules.items():
+            name = re.sub(pattern, replacement, name)
+        renamed[name] = value
+    return renamed
 
 
 def uses_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
@@ -62,13 +162,9 @@ def save_classifier(
     folder: Path,
     max_length: int | None = None,
 ) -> bool:
-    """Write model, tokenizer and label names, in index order, to `folder`, a new one or not.
+    """Write model, tokenizer, which truncates at `max_length`, and label names to `folder`.
 
-    The tokenizer truncates at `max_length` when asked to; None keeps its own limit [tokens].
-
-    Returns:
-        Whether `AutoModelForSequenceClassification.from_pretrained(folder)` is the classifier.
-        Where no architecture has this body and head, they are written apart.
+    Return whether Transformers' sequence classifier computes the same; else the head is apart.
     """
     if not isinstance(head, ClassifierHead):
         raise UserError(
@@ -166,8 +262,7 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
         fits = _same_logits(model, body, lambda states: head(states, words), _OTHER_ACTIVATION)
     if not fits:
         raise UserError(
-            f"Transformers' masked language models cannot hold the head of {name}; use a BERT-, "
-            "RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
+            f"Transformers' masked language models cannot hold the head of {name}; use {MASKED_LMS}"
         )
     return model
 
@@ -180,10 +275,10 @@ def _same_logits(
     tolerance: float,
     types: bool = False,
 ) -> bool:
-    """Return whether a model, left in evaluation mode, computes what the head does on the body.
+    """Return whether a model, on two made-up texts, computes what the head does on the body.
 
-    It is tried out on two made-up texts, one of them padded. `head_of` maps states, `(texts,
-    tokens, hidden)`, to logits; these may differ by `tolerance`, as a share of the largest.
+    Logits may differ by `tolerance`, as a share of the largest. The model is left in evaluation
+    mode.
     """
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)

@@ -13,6 +13,8 @@ from tartan.errors import UserError
 
 ROW_MULTIPLE = 16
 """Multiple to which tokens are padded on a CPU, where oneDNN prepares a kernel for each shape."""
+MASKED_LMS = "a BERT-, RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
+"""Encoders with a masked-LM head of the form of `MaskedLMHead`."""
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
 """Entries of a configuration that name the head's activation; the first that is set counts."""
 
@@ -78,8 +80,7 @@ def split_masked_lm(
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
     """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values.
 
-    The head is None if parameters of it are among the `missing` ones. It has to be made of a dense
-    layer, GELU, a layer norm and a tied decoder.
+    The head is None if parameters of it are among the `missing` ones.
     """
     body, kind = model.base_model, type(model).__name__
     embeddings: Tensor = body.get_input_embeddings().weight
@@ -115,8 +116,6 @@ def head_layers(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Lin
     dense = [m for m in outside if isinstance(m, nn.Linear) and m.out_features == width]
     norms = [m for m in outside if isinstance(m, nn.LayerNorm)]
     if len(dense) != 1 or len(norms) != 1 or decoder is None:
-        raise UserError(
-            f"the masked-LM head of {type(model).__name__} has an unknown shape; use a BERT-, "
-            "RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
-        )
+        kind = type(model).__name__
+        raise UserError(f"the masked-LM head of {kind} has an unknown shape; use {MASKED_LMS}")
     return dense[0], norms[0], decoder

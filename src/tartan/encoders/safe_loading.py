@@ -9,7 +9,7 @@ of a shard index. Every `from_pretrained` of this project is therefore called he
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,9 +45,6 @@ _OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
 """Entries of tokenizer_config.json in whose place Transformers takes the folder's own files."""
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
-LoadingInfo = Mapping[str, Iterable[str]]
-"""Transformers' report on a checkpoint's weights, e.g. `missing_keys`."""
-
 
 def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
     """Load the configuration in `folder`, after `check_folder`; import only trusted code."""
@@ -60,12 +57,9 @@ def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedT
         # Transformers would return an empty one
         raise UserError(f"{folder} has no tokenizer; save it there too")
     tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
-    path, limit = folder / "tokenizer_config.json", tokenizer.model_max_length
+    limit = tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
-        raise UserError(f"{path}: model_max_length has to be a number of at least 1")
-    names = tokenizer.model_input_names
-    if not isinstance(names, list) or names[:1] != ["input_ids"]:
-        raise UserError(f"{path}: model_input_names has to be a list that begins with input_ids")
+        raise UserError(f"{folder}: the tokenizer's model_max_length has to be at least 1")
     return tokenizer
 
 
@@ -83,13 +77,13 @@ def one_line(what: str) -> Iterator[None]:
 
 def load_model(
     kind: type[_BaseAutoModelClass], folder: Path, trust_remote_code: bool = False, **options: Any
-) -> tuple[PreTrainedModel, LoadingInfo]:
-    """Load the model in `folder`, in float32, and Transformers' report on its weights."""
+) -> tuple[PreTrainedModel, set[str]]:
+    """Load the model in `folder`, in float32, and the names of weights that its files lack."""
     # a half-precision checkpoint would otherwise be trained in half precision
     options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
     model, loading = _load(kind, folder, trust_remote_code, **options)
     check_finite_weights(model, folder)
-    return model, loading
+    return model, set(loading["missing_keys"])
 
 
 def without_pooler(build: Callable[..., T]) -> T:
@@ -153,7 +147,10 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
     if any(folder.glob("shard-*-model-*.safetensors")):
         raise UserError(f"{folder} holds a distributed checkpoint; save the model as one")
     _check_shards(folder / "model.safetensors.index.json")
-    _check_tokenizer(folder / "tokenizer_config.json")
+    path = folder / "tokenizer_config.json"
+    for name, value in _read_json(path).items():
+        if name.endswith("_file") and name not in _OWN_FILES and value is not None:
+            raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")
     path = folder / "config.json"
     config = _read_json(path)
     if str(config.get("model_type")).startswith("timm_"):  # which loads weights from anywhere
@@ -164,15 +161,6 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
                 f"{path}: {name} is {chosen!r}, which may be code from the Hub and is not run; "
                 f"remove the entry or use one of {', '.join(_BUILT_IN)}"
             )
-
-
-def _check_tokenizer(path: Path) -> None:
-    entries = _read_json(path)
-    for name, value in entries.items():
-        if name.endswith("_file") and name not in _OWN_FILES and value is not None:
-            raise UserError(f"{path}: {name} is set: it names a file elsewhere; remove the entry")
-    if entries.get("tokenizer_class") == "RagTokenizer":  # which loads two from other folders
-        raise UserError(f"{path}: a RagTokenizer is two tokenizers; save one of them there")
 
 
 def _check_shards(index: Path) -> None:

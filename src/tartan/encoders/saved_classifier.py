@@ -22,7 +22,6 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 from tartan.encoders.export import HEAD, LABELS
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.safe_loading import (
-    LoadingInfo,
     check_finite_weights,
     load_config,
     load_model,
@@ -39,7 +38,7 @@ _LONGEST = 1 << 20
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """A trained classifier, in float32 and evaluation mode, with label names in index order."""
+    """A trained classifier in evaluation mode, with label names in index order."""
 
     folder: Path
     model: nn.Module
@@ -81,10 +80,7 @@ def classifier_folder(path: Path) -> Path:
 
 
 def load_classifier(path: Path) -> SavedClassifier:
-    """Load the classifier of a run folder, or of a folder that holds a sequence classifier.
-
-    Runs no code of the folder, and reads weights from safetensors only.
-    """
+    """Load the classifier of a run folder, or of a folder that holds a sequence classifier."""
     folder = classifier_folder(path)
     with one_line(f"model={path}: the classifier"):
         tokenizer = load_tokenizer(folder)
@@ -108,8 +104,8 @@ def load_classifier(path: Path) -> SavedClassifier:
 
 
 def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:
-    model, loading = load_model(AutoModelForSequenceClassification, folder)
-    _check_complete(loading)
+    model, missing = load_model(AutoModelForSequenceClassification, folder)
+    _check_complete(missing)
     if model.config.problem_type not in (None, "single_label_classification"):
         raise ValueError("it does not choose one of several labels for a text")
     labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
@@ -121,16 +117,15 @@ def _body_and_head(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str,
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise ValueError(f"{LABELS} has to be a list of names")
     config = load_config(folder)
-    body, loading = load_model(AutoModel, folder)
-    _check_complete(loading, unused="pooler")
+    body, missing = load_model(AutoModel, folder)
+    _check_complete({name for name in missing if "pooler" not in name})
     head = ClassifierHead(int(config.hidden_size), len(names), dropout=0.0)
     head.load_state_dict(load_file(folder / HEAD))
     check_finite_weights(head, folder)
     return _BodyAndHead(body, head), body, tuple(names)
 
 
-def _check_complete(loading: LoadingInfo, unused: str = "position_ids") -> None:
-    """Check that the files have all weights, other than buffers and `unused`: no random ones."""
-    for name in loading["missing_keys"]:
-        if "position_ids" not in name and unused not in name:
-            raise ValueError(f"its weights lack {name}; it is not a whole classifier")
+def _check_complete(missing: set[str]) -> None:
+    lacking = sorted(name for name in missing if "position_ids" not in name)  # which are buffers
+    if lacking:
+        raise ValueError(f"its weights lack {lacking[0]}; it is not a whole classifier")

@@ -56,7 +56,7 @@ class TextEncoder:
         return int(self.body.config.hidden_size)
 
     def new_mlm_head(self) -> MaskedLMHead:
-        """Return a head for a masked-LM task: a copy of the trained one, or a new one."""
+        """Return a copy of the trained masked-LM head, or a new one."""
         if self.mlm_head is not None:
             return copy.deepcopy(self.mlm_head)
         embedding: Tensor = self.body.get_input_embeddings().weight
@@ -83,7 +83,7 @@ class TextEncoder:
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> str | None:
-        """Write the classifier for Transformers, or body and head apart (see `Encoder`)."""
+        """Write the classifier for Transformers, or body and head apart."""
         if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
             return None
         return (
@@ -161,14 +161,6 @@ def _first_position(config: PretrainedConfig) -> int:
     return int(config.pad_token_id) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
 
 
-def attention_dropout_of(config: PretrainedConfig) -> float:
-    """Return the probability of dropout of attention weights in training."""
-    for entry in ("attention_probs_dropout_prob", "attention_dropout"):
-        if hasattr(config, entry):
-            return float(getattr(config, entry))
-    return 1.0  # unknown, so assume that there is dropout
-
-
 def max_positions_of(config: PretrainedConfig) -> int | None:
     """Return the length of the longest input [tokens]; None where there is no limit."""
     limit = getattr(config, "max_position_embeddings", None)
@@ -184,19 +176,16 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
         return True
     if not (is_on_cuda(accelerator) and isinstance(encoder, TextEncoder)):
         return False
-    config = encoder.body.config
-    dropout = attention_dropout_of(config) if trains else 0.0
+    config, dropout = encoder.body.config, 0.0
+    if trains:
+        entries = ("attention_probs_dropout_prob", "attention_dropout")
+        known = [getattr(config, entry) for entry in entries if hasattr(config, entry)]
+        dropout = float(next(iter(known), 1.0))
     dtype = torch.bfloat16 if precision.startswith("bf16") else torch.float32
     # a body without attention has no heads, and `supports_packing` refuses it
     size = encoder.hidden_size // int(getattr(config, "num_attention_heads", 1))
-    if kernel_for(dtype, dropout, size, usable_kernels()) is None:
-        log.info(
-            "%s pads texts on the GPU: of %s, none attends within packed rows in %s with attention "
-            "dropout %g (varlen_attn and flash-attn take 16 bits, only the latter dropout)",
-            "training" if trains else "evaluation", usable_kernels(), precision, dropout,
-        )  # fmt: skip
-        return False
-    return encoder.supports_packing
+    kernel = kernel_for(dtype, dropout, size, usable_kernels())
+    return kernel is not None and encoder.supports_packing
 
 
 def require_text_encoder(encoder: object, what: str) -> TextEncoder:
@@ -205,10 +194,10 @@ def require_text_encoder(encoder: object, what: str) -> TextEncoder:
 
 
 def check_body(encoder: TextEncoder) -> None:
-    """Refuse a body whose first state, which the classifier reads, does not see the whole text.
+    """Refuse a body that would be trained on something else than whole texts, or wrongly.
 
-    Architectures that Transformers trains by masked language modelling are known to have such
-    states; others are tried out on two short texts.
+    That the first state, which the classifier reads, sees the whole text is known of architectures
+    that Transformers trains by masked language modelling; others are tried out on two short texts.
     """
     body, config, what = encoder.body, encoder.body.config, f"encoder {encoder.name}"
     check_tokenizer_fits(encoder.tokenizer, body, what)

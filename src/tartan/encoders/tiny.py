@@ -1,4 +1,4 @@
-"""Builds a small random encoder with a tokenizer in milliseconds, for tests and dry runs."""
+"""Builds random encoders: a tiny one in milliseconds, for tests, or one of a real one's size."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ import torch
 from annotated_types import Ge, MultipleOf
 from tokenizers import Tokenizer, normalizers, pre_tokenizers, processors
 from tokenizers.models import WordPiece
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
+from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
-from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.base import EncoderSource
+from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.settings import Below1, Checked, Count, Length, NonNegative
 
 _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
@@ -22,36 +23,47 @@ _SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 @dataclass(frozen=True)
 class TinyEncoder(Checked):
-    """A small BERT with random weights, which are the same every time.
+    """A BERT with random weights, which are the same every time.
 
     Attributes:
         name: the encoder's name in results.
-        hidden_size: width, a multiple of 2 [units].
+        hidden_size: width, a multiple of the number of heads [units].
         layers: depth [layers].
+        heads: number of attention heads.
         max_positions: longest input [tokens].
         dropout: dropout probability throughout the body.
+        attention_dropout: that of attention weights; None for `dropout`.
+        vocabulary: number of embeddings; None for one for each token.
+        tokenizer: an encoder whose tokenizer is used; None for one of pairs of letters.
         lr: see `PretrainedEncoder`.
     """
 
     name: str = "tiny"
     hidden_size: Annotated[int, Ge(2), MultipleOf(2)] = 32
     layers: Count = 2
+    heads: Count = 2
     max_positions: Length = 512
     dropout: Below1 = 0.1
+    attention_dropout: Below1 | None = None
+    vocabulary: Count | None = None
+    tokenizer: EncoderSource | None = None
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
-        """Build body and tokenizer."""
-        tokenizer = letter_pair_tokenizer()
+        tokenizer: PreTrainedTokenizerBase = letter_pair_tokenizer()
+        if self.tokenizer is not None:
+            what = f"encoder {self.name}"
+            tokenizer = require_text_encoder(self.tokenizer.load(), what).tokenizer
+        attention = self.dropout if self.attention_dropout is None else self.attention_dropout
         config = BertConfig(
-            vocab_size=len(tokenizer),
+            vocab_size=self.vocabulary or len(tokenizer),
             hidden_size=self.hidden_size,
             num_hidden_layers=self.layers,
-            num_attention_heads=2,
+            num_attention_heads=self.heads,
             intermediate_size=4 * self.hidden_size,
             max_position_embeddings=self.max_positions,
             hidden_dropout_prob=self.dropout,
-            attention_probs_dropout_prob=self.dropout,
+            attention_probs_dropout_prob=attention,
         )
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
