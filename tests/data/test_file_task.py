@@ -165,10 +165,10 @@ def test_pairs_have_the_tokenizers_own_form_and_the_longer_text_is_cut(
         assert row["token_type_ids"] == whole["token_type_ids"]
     assert splits.train["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
     lengths = [len(tokenizer(first, second)["input_ids"]) for first, second, _ in PAIRS]
-    over = [length - max_length for length in lengths if length > max_length]
-    tokens = sum(lengths) - 3 * len(lengths)
-    share = f"{sum(over) / tokens:.1%} of its tokens lost"
-    assert [line.endswith(share) for line in warnings[:1]] == [True] * bool(over)
+    full = sum(length >= max_length for length in lengths)
+    assert [f": {full} of {len(PAIRS)} texts in train reach" in line for line in warnings[:1]] == [
+        True
+    ] * bool(full)
 
 
 @pytest.fixture

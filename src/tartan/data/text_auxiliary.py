@@ -150,11 +150,10 @@ class AuxiliaryText(Checked):
         rows = tokenise(
             corpus.texts,
             corpus.fingerprint,
-            encoder.tokenizer,
+            encoder,
             length,
             context.cache_dir,
             keep_blank=False,
-            token_types=encoder.uses_token_types,
         )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {corpus.source} holds blank lines only")

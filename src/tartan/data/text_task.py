@@ -28,7 +28,7 @@ from tartan.data.splits import (
 )
 from tartan.data.table.base import Table
 from tartan.data.table.open import Format, open_text
-from tartan.data.tokenise import check_length, tokenise, truncation_of
+from tartan.data.tokenise import check_length, count_full, tokenise
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
@@ -265,21 +265,18 @@ class TextTask(EndTask):
         for split, texts in {"train": self.train, "dev": self.dev, "test": self.test}.items():
             if not len(texts):
                 continue
-            splits[split] = tokenise(
+            splits[split] = rows = tokenise(
                 texts.rows(),
                 f"{split}:{self.digest()}",  # label indices and unseen marks depend on train too
-                text_encoder.tokenizer,
+                text_encoder,
                 self.max_length,
                 cache_dir,
                 keep_blank=True,
-                token_types=text_encoder.uses_token_types,
             )
-            cut, share = truncation_of(splits[split])
-            if cut:
+            if full := count_full(rows, self.max_length):
                 log.warning(
-                    "task %s: %s of %s texts in %s were cut at %s=%s, %.1f%% of its tokens lost",
-                    self.name, f"{cut:,}", f"{len(texts):,}", split, option, self.max_length,
-                    100 * share,
+                    "task %s: %s of %s texts in %s reach %s=%s, where they are cut",
+                    self.name, f"{full:,}", f"{len(texts):,}", split, option, self.max_length,
                 )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import datasets
-import numpy as np
+import pyarrow.compute as pc
 from filelock import FileLock
-from tokenizers import Encoding
 from transformers import PreTrainedTokenizerBase
 
 from tartan.core.task import Inputs
@@ -20,10 +19,10 @@ from tartan.errors import UserError
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""
-_VERSION = "5"
+_VERSION = "6"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
-_AT_ONCE = 1 << 20
-"""Maximum number of characters that are tokenised together: each takes some 160 bytes."""
+_AT_ONCE = 200
+"""Number of texts that are tokenised together."""
 _PER_TOKEN = 16
 """Characters per token in the beginning of a long text that is tokenised; four are usual."""
 _UNSURE_WORDS = 3
@@ -40,51 +39,47 @@ def check_length(option: str, length: int, encoder: TextEncoder) -> None:
 def tokenise(
     texts: datasets.Dataset,
     fingerprint: str,
-    tokenizer: PreTrainedTokenizerBase,
+    encoder: TextEncoder,
     max_length: int,
     cache_dir: Path,
     *,
     keep_blank: bool,
-    token_types: bool = False,
 ) -> datasets.Dataset:
-    """Return rows with `input_ids` (special tokens included) and all other columns.
+    """Return rows with `input_ids` and all columns but `text` and `text_pair`, from the cache.
 
-    Concurrent runs share the cached file: one writes it, the others wait.
-
-    Args:
-        texts: rows with the column `text`, and `text_pair` where they are pairs.
-        fingerprint: string that changes when `texts` change.
-        tokenizer: a fast tokenizer.
-        max_length: length at which inputs are cut; of a pair, the longer text first [tokens].
-        cache_dir: folder of caches; the rows lie in its `tokenised`.
-        keep_blank: whether a blank text stays, as special tokens alone. It does in labelled data,
-            where it counts in the metrics; masked language modelling can learn nothing from it.
-        token_types: whether pairs also get `token_type_ids`, which tell their texts apart.
+    `fingerprint` changes when the texts change. Inputs are cut at `max_length` tokens, special ones
+    included; of a pair, the longer text first. In labelled data, `keep_blank` keeps a blank text as
+    special tokens alone; masked language modelling can learn nothing from it.
     """
+    tokenizer = encoder.tokenizer
     read = [name for name in ("text", "text_pair") if name in texts.column_names]
-    token_types = token_types and len(read) > 1
+    token_types = encoder.uses_token_types and len(read) > 1
     ids = ["input_ids", *(["token_type_ids"] if token_types else [])]
 
     def encode(columns: dict[str, list]) -> dict[str, list]:
         inputs = list(zip(*(columns[name] for name in read), strict=True))
-        kept = [i for i, parts in enumerate(inputs) if keep_blank or any(map(_has_words, parts))]
-        encoded: dict[str, list] = {name: [] for name in (*ids, "tokens", "lost")}
-        for portion in portions([sum(len(text or "") for text in inputs[i]) for i in kept]):
-            chosen = [[columns[name][i] for i in kept[portion]] for name in read]
-            for name, values in _encoded(chosen, tokenizer, max_length, token_types).items():
-                encoded[name] += values
-        return encoded | {k: [v[i] for i in kept] for k, v in columns.items() if k not in read}
+        kept = [
+            i
+            for i, parts in enumerate(inputs)
+            if keep_blank or any(map(str.strip, filter(None, parts)))
+        ]
+        chosen = {name: [values[i] for i in kept] for name, values in columns.items()}
+        encoded: dict[str, list] = {name: [] for name in ids}
+        if kept:
+            parts = [chosen[name] for name in read]
+            encoded = encode_texts(parts, tokenizer, max_length, token_types)
+        return encoded | {name: v for name, v in chosen.items() if name not in read}
 
     key = _key(f"{fingerprint}:{keep_blank}:{len(read)}:{token_types}", tokenizer, max_length)
     path = cache_dir / "tokenised" / f"{key}.arrow"
     path.parent.mkdir(parents=True, exist_ok=True)
-    number = datasets.Value("int32")
-    features = dict.fromkeys(ids, datasets.List(number)) | {"tokens": number, "lost": number}
+    features = dict.fromkeys(ids, datasets.List(datasets.Value("int32")))
     features |= {name: kind for name, kind in texts.features.items() if name not in read}
     with FileLock(path.with_suffix(".lock")):
-        rows = texts.map(
+        return texts.map(
             encode,
             batched=True,
+            batch_size=_AT_ONCE,
             remove_columns=read,
             features=datasets.Features(features),
             cache_file_name=str(path),
@@ -92,33 +87,25 @@ def tokenise(
             new_fingerprint=key,
             desc=f"Tokenising {len(texts):,} texts",
         )
-    return rows.remove_columns(["tokens", "lost"])
 
 
 def tokenised_as_read(
     texts: datasets.Dataset, tokenizer: PreTrainedTokenizerBase, max_length: int
 ) -> datasets.Dataset:
-    """Return rows with the `input_ids` of `tokenise`, tokenised whenever they are read.
-
-    None of the texts, in the column `text`, is blank.
-    """
-
-    def encode(columns: dict[str, list]) -> dict[str, list]:
-        return {"input_ids": encode_texts([columns["text"]], tokenizer, max_length)["input_ids"]}
-
-    return texts.with_transform(encode)
+    """Return rows with the `input_ids` of `tokenise`, made when they are read; none is blank."""
+    return texts.with_transform(
+        lambda columns: encode_texts([columns["text"]], tokenizer, max_length)
+    )
 
 
-def truncation_of(rows: datasets.Dataset) -> tuple[int, float]:
-    """Return how many of the rows of `tokenise` were cut, and the share of tokens that was lost."""
-    (file,) = rows.cache_files
-    stored = datasets.Dataset.from_file(file["filename"]).with_format("numpy")
-    tokens, lost = np.asarray(stored["tokens"][:]), np.asarray(stored["lost"][:])
-    return int((lost > 0).sum()), lost.sum() / max(1, tokens.sum())
+def count_full(rows: datasets.Dataset, max_length: int) -> int:
+    """Return how many of the rows of `tokenise` have `max_length` tokens, or were cut there."""
+    lengths = pc.list_value_length(rows.data.column("input_ids"))
+    return pc.sum(pc.equal(lengths, max_length)).as_py() or 0
 
 
 def encode_texts(
-    texts: Sequence[list[str]],
+    texts: Sequence[Sequence[str]],
     tokenizer: PreTrainedTokenizerBase,
     max_length: int | None,
     token_types: bool = False,
@@ -127,10 +114,18 @@ def encode_texts(
 
     `texts` are the first texts of all inputs and, for pairs, the second ones.
     """
-    if max_length is not None and len(texts) == 1:
-        texts = [list(_beginnings(texts[0], tokenizer, max_length))]
-    encoded = _encoded(texts, tokenizer, max_length, token_types)
-    return {name: values for name, values in encoded.items() if name.endswith("_ids")}
+    if max_length is not None:
+        texts = [_beginnings(column, tokenizer, max_length) for column in texts]
+    encoded = tokenizer(
+        *map(list, texts),
+        truncation=max_length is not None,
+        max_length=max_length,
+        return_attention_mask=False,
+        return_token_type_ids=token_types,
+        verbose=False,
+    )
+    tokenizer.backend_tokenizer.no_truncation()  # or it would be saved with the tokenizer
+    return dict(encoded)
 
 
 def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
@@ -140,72 +135,13 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
     `max_length` tokens; None takes the longest that the body reads.
     """
     paired = bool(texts) and not isinstance(texts[0], str)
-    columns: list[Any] = list(map(list, zip(*texts, strict=True))) if paired else [list(texts)]
+    columns: list[Any] = list(zip(*texts, strict=True)) if paired else [texts]
     length = encoder.max_positions if max_length is None else max_length
     encoded = encode_texts(columns, encoder.tokenizer, length, paired and encoder.uses_token_types)
     padded = encoder.tokenizer.pad(
         encoded, padding_side="right", return_attention_mask=True, return_tensors="pt"
     )
     return dict(padded)
-
-
-def portions(sizes: Sequence[int]) -> Iterator[slice]:
-    """Yield slices of consecutive texts of at most `_AT_ONCE` characters, or of a single text."""
-    start, total = 0, 0
-    for index, size in enumerate(sizes):
-        if index > start and total + size > _AT_ONCE:
-            yield slice(start, index)
-            start, total = index, 0
-        total += size
-    if sizes:
-        yield slice(start, len(sizes))
-
-
-def _encoded(
-    texts: Sequence[list[str]],
-    tokenizer: PreTrainedTokenizerBase,
-    max_length: int | None,
-    token_types: bool,
-) -> dict[str, list]:
-    """Return the columns of `encode_texts`, `tokens` (before cutting) and `lost` (cut off).
-
-    Texts are cut here and not by the tokenizer, whose overflow of pairs would grow with the square
-    of their length.
-    """
-    encodings = tokenizer(
-        *texts, truncation=False, padding=False, return_attention_mask=False, verbose=False
-    ).encodings
-    special = tokenizer.num_special_tokens_to_add(pair=len(texts) > 1)
-    columns: dict[str, list] = {"input_ids": [], "tokens": [], "lost": []}
-    if token_types:
-        columns["token_type_ids"] = []
-    for encoding in encodings:
-        ids, types, length = encoding.ids, encoding.type_ids if token_types else [], len(encoding)
-        lost = 0 if max_length is None else max(0, length - max_length)
-        if lost:
-            kept = _kept(encoding, length - special - lost, tokenizer.truncation_side)
-            ids = [ids[i] for i in kept]
-            types = [types[i] for i in kept] if token_types else []
-        columns["input_ids"].append(ids)
-        columns["tokens"].append(length - special)
-        columns["lost"].append(lost)
-        if token_types:
-            columns["token_type_ids"].append(types)
-    return columns
-
-
-def _kept(encoding: Encoding, budget: int, side: str) -> np.ndarray:
-    """Return the positions of special tokens and of `budget` others, the longer text cut first."""
-    owners = np.array([-1 if text is None else text for text in encoding.sequence_ids])
-    places = [np.flatnonzero(owners == text) for text in (0, 1)]
-    first, second = map(len, places)
-    shorter = min(first, second, budget // 2)
-    counts = (budget - shorter, shorter) if first > second else (shorter, budget - shorter)
-    texts = [
-        place[len(place) - count :] if side == "left" else place[:count]
-        for place, count in zip(places, counts, strict=True)
-    ]
-    return np.sort(np.concatenate([np.flatnonzero(owners < 0), *texts]))
 
 
 def _beginnings(
@@ -222,22 +158,13 @@ def _beginnings(
     if not long or tokenizer.truncation_side != "right":
         return texts
     begun = [texts[i][:size] for i in long]
-    encodings = tokenizer(
-        begun, add_special_tokens=False, truncation=False, verbose=False
-    ).encodings
-    added = max(
-        (len(token.content) for token in tokenizer.added_tokens_decoder.values()), default=0
-    )
+    encodings = tokenizer(begun, add_special_tokens=False, verbose=False).encodings
+    added = max((len(one.content) for one in tokenizer.added_tokens_decoder.values()), default=0)
     chosen = list(texts)
     for i, text, encoding in zip(long, begun, encodings, strict=True):
-        unsure = {word for word in encoding.word_ids[length + added :] if word is not None}
-        if len(unsure) > _UNSURE_WORDS:
+        if len({*encoding.word_ids[length + added :]} - {None}) > _UNSURE_WORDS:
             chosen[i] = text
     return chosen
-
-
-def _has_words(text: str | None) -> bool:
-    return bool(text) and not str(text).isspace()
 
 
 def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:

@@ -7,8 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import torch
 
-from tartan.data.tokenise import encode_texts, portions
+from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier
+
+_AT_ONCE = 1000
+"""Number of texts that are tokenised together."""
 
 
 class Predictor:
@@ -32,7 +35,8 @@ class Predictor:
         """Return the probabilities of all labels for each text, float32 `(texts, classes)`."""
         columns = [texts] if pairs is None else [texts, pairs]
         probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
-        for portion in portions([sum(map(len, row)) for row in zip(*columns, strict=True)]):
+        for start in range(0, len(texts), _AT_ONCE):
+            portion = slice(start, start + _AT_ONCE)
             probabilities[portion] = self._predict([list(column[portion]) for column in columns])
         return probabilities
 
