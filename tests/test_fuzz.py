@@ -19,17 +19,15 @@ import traceback
 from collections import Counter
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from tartan.data.columns import write_trained_columns
 from tartan.data.corpus import load_corpus
 from tartan.data.corpus_folder import check_shards, read_manifest
-from tartan.data.table.open import open_table
+from tartan.data.labelled import write_trained_columns
 from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
@@ -75,7 +73,7 @@ class Targets:
         write_trained_columns(
             {"text": "text", "label": "label", "text_pair": None}, folder / "classifier"
         )
-        for name in ("checkpoint", "table", "corpus", "saved", "report"):
+        for name in ("checkpoint", "table", "corpus", "report"):
             (folder / name).mkdir()
         state = {"state_dict": {"w": torch.ones(3, 4)}, "step": 3, "names": ["a"]}
         torch.save(state, folder / "checkpoint" / "a.ckpt")
@@ -84,11 +82,6 @@ class Targets:
         for name in ("table", "corpus"):
             (folder / name / "a.jsonl").write_text(lines)
             pq.write_table(table, folder / name / "a.parquet")
-        with pa.ipc.new_file(str(folder / "table" / "a.arrow"), table.schema) as file:
-            file.write_table(table)
-        labels = datasets.ClassLabel(names=["a", "b"])
-        rows = datasets.Dataset.from_list(ROWS)
-        rows.cast_column("label", labels).save_to_disk(folder / "saved" / "rows")
         for seed in (0, 1):
             result = result_of("mt_tartan", seed, 0.5, auxiliaries=["tapt"], flops=1e9)
             write_run(folder / "report" / f"run{seed}", result)
@@ -105,7 +98,6 @@ class Targets:
             "encoder": lambda at, _: PretrainedEncoder(str(at)).load(),
             "checkpoint": self._checkpoint,
             "table": self._table,
-            "saved": lambda at, _: list(open_table(at / "rows").chunks()),
             "report": self._report,
             "corpus": lambda at, file: load_corpus(file, "text", at / "cache").texts["text"][:],
             "built": self._built,

@@ -10,9 +10,8 @@ import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from tartan.data.columns import Columns
-from tartan.data.labelled import read_labelled
-from tartan.data.table.open import open_table
+from tartan.data.labelled import Columns, read_labelled
+from tartan.data.table_file import open_table
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.run import run_experiment
 from tests.in_process import config_of

@@ -120,7 +120,7 @@ def test_a_new_version_of_a_library_is_read_anew(site, tmp_path):
 
 def test_too_few_paragraphs_is_an_error_with_both_numbers(site, tmp_path):
     with pytest.raises(UserError, match=r"alphalib has only 20 paragraphs"):
-        task_of(tmp_path / "cache", test_per_class=13).files()
+        task_of(tmp_path / "cache", test_per_class=13).tables()
 
 
 def test_docstrings_come_in_source_order_from_every_nested_definition(tmp_path):

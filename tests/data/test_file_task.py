@@ -75,7 +75,7 @@ def test_files_of_several_formats_make_one_task(tmp_path):
     assert task.labels == ("9", "10")
     assert (task.dev.labels, task.test.labels) == ([0, 1, 0, 1], [0])
     assert (task.dev.unseen, task.test.unseen) == ([True] * 4, [False])
-    assert task.assignment is None
+    assert not task.held_out
     assert "split" not in task.notes
 
 
@@ -104,13 +104,13 @@ def test_a_column_called_split_makes_the_splits(tmp_path, said):
     task, warnings = said(FileTask(train=train, **OWN).load)
     assert [len(part) for part in (task.train, task.dev, task.test)] == [8, 2, 3]
     assert task.test.texts == ["text 10", "text 11", "text 12"]
-    assert task.assignment is None
+    assert not task.held_out
     assert warnings[0] == (
         f"task own: {train}: the column 'split' says which rows are dev, test, train"
     )
     as_csv(tmp_path / "t.csv", [(*row[:2], "x") for row in rows], ("text", "label", "split"))
     other = FileTask(train=train, text="text", **OWN).load()  # of other values it says nothing
-    assert other.assignment is not None
+    assert len(other.held_out) == 2
 
 
 def test_several_training_files_are_one_table(tmp_path):
@@ -120,7 +120,7 @@ def test_several_training_files_are_one_table(tmp_path):
     ]
     task = FileTask(train=files, **OWN).load()
     assert [len(part) for part in (task.train, task.dev, task.test)] == [24, 8, 8]
-    numbers = [example.number for _, example in task.assignment.rows]
+    numbers = [example.number for _, example in task.rows]
     assert numbers == list(range(1, 41))
     as_csv(tmp_path / "b.tsv", [("a text", "")], separator="\t")
     with pytest.raises(UserError, match=r"b\.tsv, line 2: the column 'label' is empty"):
@@ -191,7 +191,7 @@ def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
     options = hub(train=rows_of("AB"), validation=rows_of("AB", 2, start=90))
     task = FileTask(**options).load()
     assert [len(part) for part in (task.train, task.dev, task.test)] == [16, 4, 4]
-    assert task.assignment.source.endswith("reviews, train")
+    assert task.notes["split"]["source"].endswith("reviews, train")
     other = FileTask(**options, train="validation", dev="train", test="train").load()
     assert len(other.dev) == 20
     with pytest.raises(UserError, match=r"no split 'valid'; .* task.dev=SPLIT"):

@@ -9,9 +9,8 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from tartan.data.columns import Columns, choose_columns
-from tartan.data.labelled import in_order, read_labelled
-from tartan.data.table.open import open_table
+from tartan.data.labelled import Columns, choose_columns, in_order, read_labelled
+from tartan.data.table_file import open_table
 from tartan.errors import UserError
 
 
@@ -104,7 +103,9 @@ def test_columns_are_found_by_their_names_or_as_the_only_ones_left(columns, text
     names = columns.split(",")
     row = ",".join("3" if name in ("id", "n") else "some words" for name in names)
     (tmp_path / "t.csv").write_text(f"{columns}\n{row}\n")
-    assert choose_columns(open_table(tmp_path / "t.csv"), None, None) == Columns(text, label)
+    assert choose_columns(open_table(tmp_path / "t.csv"), None, None, None, "task.") == Columns(
+        text, label
+    )
 
 
 @pytest.mark.parametrize(
@@ -119,4 +120,7 @@ def test_columns_are_found_by_their_names_or_as_the_only_ones_left(columns, text
 def test_columns_that_cannot_be_found_are_one_line(columns, options, message, tmp_path):
     (tmp_path / "t.csv").write_text(f"{columns}\n{','.join(['words'] * len(columns.split(',')))}\n")
     with pytest.raises(UserError, match=message):
-        choose_columns(open_table(tmp_path / "t.csv"), **{"text": None, "label": None, **options})
+        choose_columns(
+            open_table(tmp_path / "t.csv"),
+            **{"text": None, "label": None, "pair": None, "prefix": "task.", **options},
+        )

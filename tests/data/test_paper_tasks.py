@@ -54,8 +54,7 @@ def task_of(tmp_path, sha256, url="http://nowhere.invalid", local=True, domain=(
 
 def test_local_files_with_the_right_checksums_are_taken(tmp_path):
     task = task_of(tmp_path, publish(tmp_path / "data" / "one"))
-    files = task.files()
-    assert files["train"] == tmp_path / "data" / "one" / "train.jsonl"
+    assert task.tables()["train"].source == str(tmp_path / "data" / "one" / "train.jsonl")
     assert [len(getattr(task.load(), split)) for split in SPLITS] == [2, 3, 4]
 
 
@@ -64,7 +63,7 @@ def test_a_local_file_with_another_checksum_is_refused(tmp_path):
     with (tmp_path / "data" / "one" / "test.jsonl").open("a") as file:
         file.write("\n")
     with pytest.raises(UserError, match=r"test\.jsonl is not the published file"):
-        task.files()
+        task.tables()
 
 
 def test_a_download_is_kept_and_needs_no_server_the_second_time(tmp_path):
@@ -84,16 +83,16 @@ def test_a_download_with_another_checksum_is_refused(tmp_path):
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address, local=False)
         with pytest.raises(UserError, match=r"not the published .*; fetch it again"):
-            task.files()
+            task.tables()
         published.write_bytes(content)
-        task.files()  # fetches what is there by now
+        task.tables()  # fetches what is there by now
 
 
 def test_without_a_connection_the_file_and_the_alternatives_are_named(tmp_path):
     address = closed_address()
     task = task_of(tmp_path, publish(tmp_path / "x"), url=address, local=False)
     with pytest.raises(UserError, match=r"train\.jsonl: no connection to .*task=docstrings"):
-        task.files()
+        task.tables()
 
 
 @pytest.mark.parametrize(

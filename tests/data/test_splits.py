@@ -117,7 +117,7 @@ def test_which_rows_went_where_is_told(tmp_path):
     task = FileTask("own", "macro_f1", 16, train=str(train)).load()
     assert [len(split) for split in (task.train, task.dev, task.test)] == [18, 6, 6]
     lines = (tmp_path / "train.jsonl").read_text().splitlines()
-    for split, example in task.assignment.rows:
+    for split, example in task.rows:
         assert example.text in getattr(task, split).texts
         assert f'"{example.text}"' in lines[example.number - 1]
     assert task.notes["split"]["train"] == {"examples": 18}
@@ -225,9 +225,9 @@ def test_one_table_is_split_such_that_no_text_is_in_two_splits(tmp_path, test_sh
     sizes = {split: len(getattr(task, split)) for split in ("train", "dev", "test")}
     held = round(80 * test_share)
     assert sizes == {"train": 60 - held, "dev": 20, "test": held}
-    splits = [split for split, _ in task.assignment.rows]
+    splits = [split for split, _ in task.rows]
     assert splits[::2] == splits[1::2]  # a text and its copy
-    assert [one.text for _, one in task.assignment.rows] == texts
+    assert [one.text for _, one in task.rows] == texts
     assert all(task.dev.unseen)
     with pytest.raises(UserError, match="split=clean splits one table"):
         FileTask("toy", "macro_f1", 16, train=str(path), test=str(path), split="clean").load()

@@ -15,9 +15,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tartan.data.file_task import FileTask
-from tartan.data.table.open import open_hub, open_table
-from tartan.data.table.text import LONGEST_ROW
+from tartan.data.table_file import open_hub, open_table
 from tartan.errors import UserError
 
 TEXTS = [
@@ -39,15 +37,10 @@ def as_jsonl(rows) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
 
 
-def as_arrow(rows, write=pq.write_table) -> bytes:
+def as_parquet(rows) -> bytes:
     sink = io.BytesIO()
-    write(pa.Table.from_pylist(rows), sink)
+    pq.write_table(pa.Table.from_pylist(rows), sink)
     return sink.getvalue()
-
-
-def write_ipc(table, sink, new=pa.ipc.new_file):
-    with new(sink, table.schema) as writer:
-        writer.write_table(table)
 
 
 def zstd(content: bytes) -> bytes:
@@ -56,19 +49,13 @@ def zstd(content: bytes) -> bytes:
 
 DIALECTS = {
     "commas.csv": as_csv,
-    "semicolons.csv": lambda rows: as_csv(rows, ";"),
     "excel.csv": lambda rows: as_csv(rows, ";", encoding="utf-8-sig"),
-    "old_mac.csv": lambda rows: as_csv(rows, end="\r"),
     "unix.csv.gz": lambda rows: gzip.compress(as_csv(rows, end="\n")),
     "tabs.tsv": lambda rows: as_csv(rows, "\t"),
     "lines.jsonl": as_jsonl,
     "marked.jsonl.zst": lambda rows: zstd(b"\xef\xbb\xbf" + as_jsonl(rows)),
     "list.json": lambda rows: json.dumps(rows, indent=2, ensure_ascii=False).encode(),
-    "columns.parquet": as_arrow,
-    "file.arrow": lambda rows: as_arrow(rows, write_ipc),
-    "stream.arrow": lambda rows: as_arrow(
-        rows, lambda table, sink: write_ipc(table, sink, pa.ipc.new_stream)
-    ),
+    "columns.parquet": as_parquet,
 }
 
 
@@ -86,9 +73,6 @@ def test_every_dialect_gives_the_same_rows_as_often_as_asked(name, tmp_path):
     table = table_of(tmp_path, name, DIALECTS[name](ROWS))
     assert table.columns == ("text", "label", "n")
     assert values_of(table) == values_of(table) == ROWS
-    path = str(tmp_path / name)
-    task = FileTask("own", "macro_f1", 8, train=path, dev=path, test=path).load()
-    assert list(task.train.texts) == TEXTS
 
 
 texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -129,20 +113,17 @@ MALFORMED = [
     ("t.csv", HEAD + b'"x\ny",b\nc,d,e\n', "line 5: 3 fields, but the header has 2"),
     ("t.csv", HEAD + b'"c,d\ne,f\n', "line 3: .*quote"),
     ("t.csv", HEAD + b"caf\xe9,d\n", "line 3: not UTF-8"),
-    ("t.csv", HEAD.decode().encode("utf-16-le"), "line 1: holds a null character"),
     ("t.csv", HEAD + b"b,B\n\xef\xbb\xbf" + HEAD, "line 4: repeats the header"),
     ("t.csv", b"text,text\na,b\n", "names the column 'text' twice"),
-    ("t.csv", HEAD + b"b" * (LONGEST_ROW + 1) + b",B\n", "line 3: longer than 16,777"),
+    ("t.csv", HEAD.replace(b"\n", b"\r"), "new-line character"),
     ("t.doc", b"", "the name must end in .csv, .tsv, .jsonl"),
     ("t.json", b'[{"text": "a"}, 5]', "row 2: expected an object"),
     ("t.jsonl", LINE + b'  {"a" 2}\n', "line 2: not JSON"),
-    ("t.jsonl", LINE + b'{"text": ' + b"[" * 200_000, "line 2: not JSON"),
     ("t.jsonl", LINE + b"[1, 2]\n", "line 2: expected an object"),
     ("t.csv.gz", PACKED[: len(PACKED) // 2], r"cannot be read after line \d+"),
     ("t.csv.zst", zstd(PACKED)[:500], "cannot be read"),
     ("t.parquet", b"PAR1 and more", "cannot be read"),
     ("t.parquet", FLIPPED, "cannot be read after row 0: .*CRC"),
-    ("t.arrow", b"nothing", "cannot be read"),
 ]  # fmt: skip
 
 

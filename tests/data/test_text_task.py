@@ -55,14 +55,3 @@ def test_labels_are_those_of_train_sorted_and_texts_unseen_that_train_has_not(tm
 def test_labels_that_cannot_be_learned_are_refused(train, test, message, tmp_path):
     with pytest.raises(UserError, match=message):
         task_of(tmp_path, train, test, test).load()
-
-
-@pytest.mark.parametrize("named", [None, "text_pair"])
-def test_a_column_of_pairs_that_is_not_read_is_warned_of(named, tmp_path, caplog):
-    row = {"text": "a", "text_pair": "b"}
-    path = tmp_path / "pairs.jsonl"
-    path.write_text("\n".join(json.dumps({**row, "label": label}) for label in "xy"))
-    files = dict.fromkeys(("train", "dev", "test"), str(path))
-    task = FileTask("toy", "macro_f1", 16, **files, text_pair=named).load()
-    assert task.train.pairs == (["b", "b"] if named else None)
-    assert ("has a column 'text_pair' that is not read" in caplog.text) == (named is None)

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import tartan.data.table.base
+import tartan.data.table
 from tartan.errors import UserError
 from tests.predict.conftest import LABELS, TEXTS
 
@@ -73,7 +73,7 @@ def test_json_objects_stay_as_they_are(predict, tmp_path):
 
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
-    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(tartan.data.table, "CHUNK_ROWS", 4)
     table = pa.table(
         {
             "id": pa.array(range(len(TEXTS)), pa.int16()),
@@ -92,19 +92,14 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     check_predictions({name: found[name].to_pylist() for name in ADDED})
 
 
-KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet", "arrow")
+KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet")
 
 
 def write_rows(path, kind):
     """`TEXTS` with a number, in a format of `KINDS`; types as the format has them."""
     rows = [{"n": i, "text": text} for i, text in enumerate(TEXTS)]
-    if kind in ("parquet", "arrow"):
-        table = pa.Table.from_pylist(rows)
-        if kind == "parquet":
-            pq.write_table(table, path)
-            return
-        with pa.ipc.new_file(path, table.schema) as file:
-            file.write_table(table)
+    if kind == "parquet":
+        pq.write_table(pa.Table.from_pylist(rows), path)
         return
     if "jsonl" in kind:
         content = "".join(json.dumps(row) + "\n" for row in rows).encode()
@@ -116,9 +111,8 @@ def write_rows(path, kind):
 
 
 def read_rows(path, kind):
-    if kind in ("parquet", "arrow"):
-        read = pq.read_table if kind == "parquet" else lambda p: pa.ipc.open_file(p).read_all()
-        return read(path).to_pylist()
+    if kind == "parquet":
+        return pq.read_table(path).to_pylist()
     with pa.input_stream(str(path), compression="detect") as file:
         content = file.read()
     if "jsonl" in kind:

@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-import tartan.data.table.base
+import tartan.data.table
 from tartan.errors import UserError
 from tartan.files import process_lock
 from tartan.predict.predict import Unfinished
@@ -30,7 +30,7 @@ class KilledError(BaseException):
 
 @pytest.fixture
 def small_chunks(monkeypatch):
-    monkeypatch.setattr(tartan.data.table.base, "CHUNK_ROWS", 4)
+    monkeypatch.setattr(tartan.data.table, "CHUNK_ROWS", 4)
 
 
 def write_input(folder: Path, kind: str, rows: int = ROWS, extra: str = "") -> Path:

@@ -6,13 +6,13 @@ import shutil
 
 import pytest
 
-from tartan.data.columns import (
+from tartan.data.labelled import (
     Columns,
     columns_to_predict,
     read_trained_columns,
     write_trained_columns,
 )
-from tartan.data.table.open import open_table
+from tartan.data.table_file import open_table
 from tartan.errors import UserError
 
 

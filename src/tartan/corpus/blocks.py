@@ -43,7 +43,7 @@ from tartan.corpus.settings import ExampleOptions, Options, listed
 from tartan.corpus.sources import Source
 from tartan.data.corpus_folder import BEGUN, MANIFEST, Manifest, Shard
 from tartan.data.overlap import NgramIndex
-from tartan.data.table.base import until_full
+from tartan.data.table import until_full
 from tartan.errors import UserError
 from tartan.files import sha256_of, write_durably, write_text_durably
 

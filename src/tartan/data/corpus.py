@@ -19,9 +19,8 @@ from tartan.data.cache import cached_file
 from tartan.data.corpus_folder import is_corpus_folder, read_manifest
 from tartan.data.labelled import text_of
 from tartan.data.order import choose_rows
-from tartan.data.table.arrow import is_saved_dataset
-from tartan.data.table.base import Table, until_full
-from tartan.data.table.open import TABLES, endings_of, format_of, open_table
+from tartan.data.table import Table, until_full
+from tartan.data.table_file import TABLES, format_of, open_table
 from tartan.errors import UserError, first_line
 from tartan.files import is_inside, sha256_of
 
@@ -162,8 +161,6 @@ def _files_of(path: Path) -> list[Path]:
     A folder stands for the texts in it at any depth, without files and folders whose names begin
     with a dot; a path with `*`, `?` or `[` that is not itself a file for the files that match it.
     """
-    if is_saved_dataset(path):
-        return [path]
     if path.is_dir():
         names = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
         every = [path / name for name in names if not any(p.startswith(".") for p in name.parts)]
@@ -183,11 +180,9 @@ def _files_of(path: Path) -> list[Path]:
 
 
 def _kind_of(file: Path) -> str:
-    if is_saved_dataset(file):
-        return "arrow"
     known = format_of(file, _KINDS)
     if known is None:
-        raise UserError(f"corpus {file}: the name must end in {endings_of(_KINDS)}")
+        raise UserError(f"corpus {file} is none of {', '.join(_KINDS)} by the ending of its name")
     return known.kind
 
 
@@ -206,8 +201,6 @@ def _texts_in(file: Path, column: str) -> Iterator[str]:
 
 def _fingerprint(path: Path, files: Sequence[Path], column: str) -> str:
     """Return a string that changes with the files' content and order, not with where they lie."""
-    if is_saved_dataset(path):
-        return f"{open_table(path).fingerprint}:{column}"
     if files == [path]:
         return f"{sha256_of(path)}:{_kind_of(path)}:{column}"
     parts = path.parts

@@ -24,7 +24,7 @@ from pathlib import Path
 
 from tartan.core.seeding import generator_for
 from tartan.data.cache import cached_file
-from tartan.data.table.base import MemoryTable
+from tartan.data.table import MemoryTable
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Count
@@ -63,7 +63,7 @@ class DocstringsTask(TextSource):
     dev_per_class: Count = 50
     test_per_class: Count = 100
 
-    def files(self) -> Mapping[str, MemoryTable]:
+    def tables(self) -> Mapping[str, MemoryTable]:
         """Return the labelled paragraphs, extracted on first use."""
         rows, _ = self._drawn
         return {split: MemoryTable(rows[split], f"docstrings {split}") for split in SPLITS}

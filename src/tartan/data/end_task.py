@@ -57,23 +57,23 @@ class EndTask(ABC):
 
     @property
     def name(self) -> str:
-        """The name results are reported under."""
         return self.source.name
 
     @property
     def metric(self) -> str:
-        """The metric by which a checkpoint is chosen."""
         return self.source.metric
 
     @property
-    @abstractmethod
-    def max_length(self) -> int | None: ...
+    def max_length(self) -> int | None:
+        return None
+
+    @property
+    def notes(self) -> dict[str, Any]:
+        return {}
+
     @property
     @abstractmethod
     def label_counts(self) -> tuple[int, ...]: ...
-    @property
-    @abstractmethod
-    def notes(self) -> dict[str, Any]: ...
 
     @abstractmethod
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, TypeAlias
 
-from tartan.data.columns import Columns, choose_columns
-from tartan.data.splits import HeldOut
-from tartan.data.table.base import JoinedTables, SelectedRows, Table
-from tartan.data.table.open import open_hub, open_table
-from tartan.data.table.text import Quoting
+from tartan.data.labelled import Columns, choose_columns
+from tartan.data.table import JoinedTables, SelectedRows, Table
+from tartan.data.table_file import Quoting, open_hub, open_table
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part
@@ -28,7 +26,7 @@ _SPLIT = "split"
 
 @dataclass(frozen=True)
 class FileTask(TextSource):
-    """Texts and labels in tables: CSV, TSV, JSONL, JSON, Parquet or Arrow, also with .gz or .zst.
+    """Texts and labels in tables: CSV, TSV, JSONL, JSON (plain, .gz or .zst), Parquet or .xlsx.
 
     With `hub`, `train`, `dev` and `test` name its splits instead of files, and those that are not
     named are found by their usual names. Where a single table has a column `split` that says
@@ -68,21 +66,17 @@ class FileTask(TextSource):
     domain: str | None = None
     cache_dir: str = "~/.cache/tartan"
 
-    def files(self) -> Mapping[str, Table | HeldOut]:
-        """Return the tables as named; dev and test held out where they are not."""
-        tables = self.tables_by_split()
+    def tables(self) -> Mapping[str, Table]:
+        """Return the tables that are named, or found on the Hub, or by a column `split`."""
+        tables = self.named_tables() if self.hub is None else self._hub_tables(self.hub)
         if "train" not in tables:
             raise UserError("task.train names no file: task.train=FILE (CSV, JSONL, Parquet, ...)")
         if set(tables) == {"train"} and _SPLIT in tables["train"].columns:
-            tables = self._by_column(tables["train"])
-        shares = {"dev": self.dev_share, "test": self.test_share}
-        held = {s: HeldOut(share, self.split_seed, s) for s, share in shares.items()}
-        return {**held, **tables}
+            return self._by_column(tables["train"])
+        return tables
 
-    def tables_by_split(self) -> Mapping[str, Table]:
-        """Return the tables that are named, or those of the Hub's data set, by split."""
-        if self.hub is not None:
-            return self._hub_splits(self.hub)
+    def named_tables(self) -> dict[str, Table]:
+        """Return the tables in the files that are named, by split."""
         tables: dict[str, Table] = {}
         for split in SPLITS:
             named = getattr(self, split) or []
@@ -93,10 +87,7 @@ class FileTask(TextSource):
         return tables
 
     def columns(self, train: Table) -> Columns:
-        """Return the columns to read: those that are named, and the others as found.
-
-        Logs which columns were found, unless they are `text` and `label`.
-        """
+        """Return the columns that are named, and the others as found, which is logged."""
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair, self.prefix)
@@ -128,18 +119,18 @@ class FileTask(TextSource):
         )  # fmt: skip
         return {split: SelectedRows(train, _SPLIT, names) for split, names in values.items()}
 
-    def _hub_splits(self, name: str) -> Mapping[str, Table]:
+    def _hub_tables(self, name: str) -> Mapping[str, Table]:
         """Return the splits of a data set on the Hub that are named, or have a usual name."""
-        found = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
+        splits = open_hub(name, self.hub_config, Path(self.cache_dir).expanduser())
         tables: dict[str, Table] = {}
         for split, usual in _USUAL.items():
             named = getattr(self, split)
             wanted = usual if named is None else (named,)
-            table = next((found[one] for one in wanted if one in found), None)
+            table = next((splits[one] for one in wanted if one in splits), None)
             if table is None and (named is not None or split == "train"):
                 raise UserError(
                     f"task.hub={name} has no split {named or 'train'!r}; name one: task.{split}="
-                    f"SPLIT (there are {', '.join(found)})"
+                    f"SPLIT (there are {', '.join(splits)})"
                 )
             if table is not None and named is None and table.unlabelled:
                 log.warning("task %s: %s has no labels and is not used", self.name, table.source)

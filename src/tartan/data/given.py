@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
 
 import datasets
 import pandas as pd
-from torch.utils.data import ConcatDataset, DataLoader, Subset
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from tartan.data.corpus import Corpus, text_column, texts_of
 from tartan.data.file_task import FileTask
-from tartan.data.table.arrow import content_digest, table_of_dataset
-from tartan.data.table.base import JoinedTables, MemoryTable, Table, check_names
-from tartan.data.table.open import open_table
+from tartan.data.table import JoinedTables, MemoryTable, Table, content_digest, table_of_dataset
+from tartan.data.table_file import open_table
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import Encoder, EncoderSource
@@ -32,9 +30,7 @@ from tartan.settings import Size
 OWN_TEXT: Final = "task"
 """Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
 
-Examples: TypeAlias = (
-    str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | DataLoader[Any] | Iterable[Any]
-)
+Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | Iterable[Any]
 """Labelled examples: a file or several, a data set, a data frame, or rows (`{"text": ..., "label":
 ...}`, or tuples)."""
 Texts: TypeAlias = (
@@ -52,27 +48,19 @@ AnyEncoder: TypeAlias = (
 
 @dataclass(frozen=True)
 class GivenTask(FileTask):
-    """An end task whose tables are already open.
+    """An end task whose tables are already open, by split."""
 
-    Attributes:
-        tables: the tables by split; where dev or test is missing, it is held out of train.
-    """
-
-    tables: Mapping[str, Table] = field(default_factory=dict)
+    opened: Mapping[str, Table] = field(default_factory=dict)
 
     prefix = ""
 
-    def tables_by_split(self) -> Mapping[str, Table]:
-        return self.tables
+    def named_tables(self) -> dict[str, Table]:
+        return dict(self.opened)
 
 
 @dataclass(frozen=True)
 class GivenTexts(TextAuxiliary):
-    """An auxiliary task on texts that are in memory.
-
-    Attributes:
-        corpus: the texts.
-    """
+    """An auxiliary task on texts that are in memory."""
 
     corpus: Corpus | None = None
 
@@ -86,34 +74,20 @@ def table_of(examples: Examples, name: str) -> Table:
     """Return labelled examples as a table; `name` is their argument's, for messages."""
     if isinstance(examples, str | os.PathLike):
         return open_table(Path(examples))
-    if isinstance(examples, DataLoader):
-        examples = examples.dataset
-    examples = _whole(examples)
     if isinstance(examples, datasets.Dataset):
         return table_of_dataset(name, examples)
     if isinstance(examples, pd.DataFrame):
-        return MemoryTable(_rows_of_frame(examples, name), name)
+        examples = examples.to_dict("records")
     if isinstance(examples, Mapping):
         raise UserError(f"{name} must be a path, a list of rows or a data set, not a mapping")
-    if hasattr(examples, "__getitem__"):  # a torch data set has no iterator
-        examples = [examples[index] for index in range(len(examples))]
-        if examples and all(isinstance(row, str | os.PathLike) for row in examples):
-            return JoinedTables([open_table(Path(row)) for row in examples])
-    return MemoryTable(examples, name)
-
-
-def _whole(examples: Any) -> Any:
-    """Return parts, joined parts or a stream of data sets as one, which knows the labels' names."""
-    if isinstance(examples, Subset):
-        whole = _whole(examples.dataset)
-        return whole.select(examples.indices) if isinstance(whole, datasets.Dataset) else examples
-    if isinstance(examples, ConcatDataset):
-        parts = [_whole(part) for part in examples.datasets]
-        if all(isinstance(part, datasets.Dataset) for part in parts):
-            return datasets.concatenate_datasets(parts)
-    if isinstance(examples, datasets.IterableDataset):
-        return datasets.Dataset.from_list(list(examples), features=examples.features)
-    return examples
+    rows: list[Any] = (
+        [examples[index] for index in range(len(examples))]  # a torch data set has no iterator
+        if isinstance(examples, Sized) and hasattr(examples, "__getitem__")
+        else list(examples)
+    )
+    if rows and all(isinstance(row, str | os.PathLike) for row in rows):
+        return JoinedTables([open_table(Path(row)) for row in rows])
+    return MemoryTable(rows, name)
 
 
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
@@ -141,35 +115,23 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
 
 def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
     """Return texts in memory as a corpus, a missing one as a blank text."""
+    if isinstance(texts, pd.DataFrame):
+        texts = texts.to_dict("records")
+    if isinstance(texts, pd.Series):
+        texts = texts.to_list()
     if not isinstance(texts, datasets.Dataset):
-        table = MemoryTable(_rows_of(texts, name, column), name)
-        kind = datasets.Features({column: datasets.Value("string")})
-        texts = datasets.Dataset.from_dict({column: list(texts_of(table, column))}, kind)
-    if len(texts) == 0:
-        raise UserError(f"auxiliary {name} holds no texts")
+        if not isinstance(texts, Sequence):
+            kind = type(texts).__name__
+            raise UserError(f"auxiliary {name} must be 'task', a path, texts or a data set: {kind}")
+        # not Path.exists(), which raises an error for a long text
+        if texts and all(isinstance(one, str) and os.path.exists(one) for one in texts):  # noqa: PTH110
+            raise UserError(f"auxiliary {name} is a list of files; give a folder or a pattern")
+        rows = [one if isinstance(one, Mapping) else {column: one} for one in texts]
+        features = datasets.Features({column: datasets.Value("string")})
+        own = list(texts_of(MemoryTable(rows, name), column))
+        texts = datasets.Dataset.from_dict({column: own}, features)
     texts = text_column(texts, column, name)
     return Corpus(name, texts, content_digest(texts))
-
-
-def _rows_of(texts: Any, name: str, column: str) -> list[Any]:
-    """Return a data frame, a column of one, or a list of texts or rows as rows."""
-    if isinstance(texts, pd.DataFrame):
-        return _rows_of_frame(texts, f"auxiliary {name}")
-    items = texts.to_list() if isinstance(texts, pd.Series) else texts
-    if not isinstance(items, Sequence) or isinstance(items, bytes):
-        raise UserError(
-            f"auxiliary {name} must be 'task' (the labelled texts), a path, texts or a data set, "
-            f"or (objective, texts); got {type(texts).__name__}"
-        )
-    # not Path.exists(), which raises an error for a long text
-    if items and all(isinstance(one, str) and os.path.exists(one) for one in items):  # noqa: PTH110
-        raise UserError(f"auxiliary {name} is a list of files; give a folder or a pattern")
-    return [item if isinstance(item, Mapping) else {column: item} for item in items]
-
-
-def _rows_of_frame(frame: pd.DataFrame, name: str) -> list[Any]:
-    check_names(name, map(str, frame.columns))
-    return list(frame.to_dict("records"))
 
 
 def encoder_of(encoder: AnyEncoder) -> Encoder:

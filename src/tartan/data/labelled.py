@@ -1,20 +1,50 @@
-"""Reads the labelled examples of a table and checks every value."""
+"""Finds the columns of texts and labels in a table, and reads the labelled examples."""
 
 from __future__ import annotations
 
+import json
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, NamedTuple
 
-from tartan.data.columns import Columns
-from tartan.data.table.base import Row, Table
+from tartan.data.table import Row, Table
+from tartan.data.table_file import TextLines
 from tartan.errors import UserError
+from tartan.files import Plain, read_json
 
+TEXT_NAMES = (
+    "text", "texts", "sentence", "content", "body", "document", "abstract", "review", "comment",
+    "message", "tweet", "post", "paragraph", "description", "utterance", "question",
+)  # fmt: skip
+"""Common names of a column of texts, in lower case."""
+LABEL_NAMES = (
+    "label", "labels", "class", "category", "target", "sentiment", "topic", "intent", "rating",
+    "stars", "tag", "y",
+)  # fmt: skip
+"""Common names of a column of labels, in lower case."""
+_FILE = "columns.json"
+"""File in a classifier's folder that records the columns it was trained on."""
 _KINDS = {str: "a string", int: "a whole number", bool: "true or false"}
 """Types that labels may have, with their names in messages; a file's labels are all of one."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+
+
+@dataclass(frozen=True)
+class Columns:
+    """Names of the columns of texts (or first texts), of labels, and of second texts of pairs."""
+
+    text: str = "text"
+    label: str = "label"
+    pair: str | None = None
+
+
+class _Trained(Plain):
+    text: str
+    text_pair: str | None
 
 
 class Example(NamedTuple):
@@ -34,8 +64,63 @@ class Example(NamedTuple):
 
     @property
     def content(self) -> str | tuple[str, str]:
-        """Return the text or pair of texts, which two examples can share whatever their labels."""
+        """The text or pair of texts, which two examples can share whatever their labels."""
         return self.text if self.pair is None else (self.text, self.pair)
+
+
+def choose_columns(
+    table: Table, text: str | None, label: str | None, pair: str | None, prefix: str
+) -> Columns:
+    """Return the columns to read: those that are named, and for each None the one that is found.
+
+    A column is found by a common name if one column has such a name. Otherwise the texts are in the
+    only column that holds words, and the labels in the only remaining column. `prefix` begins the
+    options' names in messages.
+    """
+    options = {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
+    taken = _named(table, options)
+    label = label or _by_name(table, LABEL_NAMES, taken)
+    text = text or _text_column(table, {*taken, label}, f"{prefix}text", TEXT_NAMES)
+    if label is None:
+        free = [name for name in table.columns if name not in {*taken, text}]
+        label = _only(table, free, "labels", f"{prefix}label")
+    return Columns(text, label, pair)
+
+
+def columns_to_predict(
+    table: Table, text: str | None, pair: str | None, trained: Columns | None
+) -> Columns:
+    """Return the columns to predict from: those that are named, else those of the training data.
+
+    Where the training columns are unknown, the texts are in `text`, or in the only column of words.
+    Lines of text have no other name than `text`.
+    """
+    if not table.columns:  # no rows either
+        return Columns()
+    taken = _named(table, {"text": text, "text_pair": pair})
+    if trained is None:
+        return Columns(text or _text_column(table, taken, "text", ("text",)), "", pair)
+    if isinstance(table, TextLines):
+        trained = replace(trained, text="text")
+    if trained.pair is None and pair is not None:
+        raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
+    columns = Columns(text or trained.text, "", pair or trained.pair)
+    _named(table, {"text": columns.text, "text_pair": columns.pair})
+    return columns
+
+
+def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -> None:
+    """Record in a classifier's folder its training columns (`text`, `text_pair`, `label`)."""
+    (classifier / _FILE).write_text(json.dumps(columns, indent=1) + "\n", encoding="utf-8")
+
+
+def read_trained_columns(folder: Path) -> Columns | None:
+    """Return the columns that the classifier in a folder, or a run's, was trained on, if known."""
+    for file in (folder / _FILE, folder / "classifier" / _FILE):
+        if file.is_file():
+            trained = read_json(file, _Trained)
+            return Columns(trained.text, "", trained.text_pair)
+    return None
 
 
 def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False) -> list[Example]:
@@ -62,19 +147,6 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
     return examples
 
 
-def _label_of(row: Row, column: str, kind: type | None) -> Any:
-    """Return a row's label, of the type of those before; None for an empty one, null, or NaN."""
-    label = row.values.get(column)
-    if isinstance(label, float):  # as pandas stores whole numbers where some are missing
-        label = None if math.isnan(label) else int(label) if label.is_integer() else label
-    if label is None or (isinstance(label, str) and not label.strip()):
-        return None
-    if type(label) not in (_KINDS if kind is None else (kind,)):
-        allowed = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
-        raise UserError(f"{_place(row, column)} must be {allowed}, not {label!r:.40}")
-    return label
-
-
 def in_order(labels: Iterable[str]) -> tuple[str, ...]:
     """Return the different label names, sorted: by value where all of them are numbers."""
     names = sorted(set(labels))
@@ -97,5 +169,76 @@ def text_of(row: Row, column: str) -> str:
     return text
 
 
+def _label_of(row: Row, column: str, kind: type | None) -> Any:
+    """Return a row's label, of the type of those before; None for an empty one, null, or NaN."""
+    label = row.values.get(column)
+    if isinstance(label, float):  # as pandas stores whole numbers where some are missing
+        label = None if math.isnan(label) else int(label) if label.is_integer() else label
+    if label is None or (isinstance(label, str) and not label.strip()):
+        return None
+    if type(label) not in (_KINDS if kind is None else (kind,)):
+        allowed = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
+        raise UserError(f"{_place(row, column)} must be {allowed}, not {label!r:.40}")
+    return label
+
+
 def _place(row: Row, column: str) -> str:
     return f"{row.place}: the column {column!r}"
+
+
+def _named(table: Table, options: Mapping[str, str | None]) -> set[str]:
+    """Return the columns that options name, after checking that each exists and is named once."""
+    chosen = {option: name for option, name in options.items() if name is not None}
+    for option, name in chosen.items():
+        if name not in table.columns:
+            raise UserError(f"{option}={name}: {_listing(table)}")
+    if len(set(chosen.values())) < len(chosen):
+        listed = ", ".join(f"{option}={name}" for option, name in chosen.items())
+        raise UserError(f"{listed}: texts and labels must be columns of their own")
+    return set(chosen.values())
+
+
+def _by_name(table: Table, names: Sequence[str], taken: Collection[str | None]) -> str | None:
+    """Return the column called `names[0]`; else the only one with any of `names`; case is last."""
+    free = [column for column in table.columns if column not in taken]
+    if names[0] in free:
+        return names[0]
+    first = [column for column in free if column.lower() == names[0]]
+    usual = first[:1] or [column for column in free if column.lower() in names]
+    return usual[0] if len(usual) == 1 else None
+
+
+def _text_column(
+    table: Table, taken: Collection[str | None], option: str, names: Sequence[str]
+) -> str:
+    """Return the column of texts: one of `names`, or the only column of words that is not taken."""
+    if (column := _by_name(table, names, taken)) is not None:
+        return column
+    rows = [row.values for row in table.sample()]
+    free = [name for name in table.columns if name not in taken]
+    words = [name for name in free if any(_is_words(row.get(name)) for row in rows)]
+    return _only(table, words, "texts", option)
+
+
+def _only(table: Table, names: Sequence[str], what: str, option: str) -> str:
+    if len(names) != 1:
+        raise UserError(
+            f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN "
+            f"({_listing(table)})"
+        )
+    return names[0]
+
+
+def _is_words(value: object) -> bool:
+    """Return whether the value is a string that is not a number."""
+    if not isinstance(value, str) or not value.strip():
+        return False
+    try:
+        float(value.replace(",", "."))
+    except ValueError:
+        return True
+    return False
+
+
+def _listing(table: Table) -> str:
+    return f"{table.source} has the columns {', '.join(map(repr, table.columns))}"

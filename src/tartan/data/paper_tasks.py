@@ -9,6 +9,8 @@ from pathlib import Path
 from datasets import DownloadConfig, DownloadManager
 from datasets.utils.file_utils import hash_url_to_filename
 
+from tartan.data.table import Table
+from tartan.data.table_file import Format, open_text
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError, first_line
 from tartan.files import OFFLINE, check_reachable, check_sha256
@@ -51,10 +53,11 @@ class PaperTask(TextSource):
     data_dir: str | None = None
     domain: Sequence[DomainFile] = field(default_factory=tuple)
 
-    def files(self) -> Mapping[str, Path]:
+    def tables(self) -> Mapping[str, Table]:
         """Return the three splits, fetched if need be, after checking their checksums."""
         names = {split: f"{split}.jsonl" for split in SPLITS}
-        return {s: self._obtain(name, name, self.sha256[name]) for s, name in names.items()}
+        files = {s: self._obtain(name, name, self.sha256[name]) for s, name in names.items()}
+        return {split: open_text(file, Format("jsonl")) for split, file in files.items()}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the smallest published file that is large enough for `size`, else the largest."""
@@ -77,7 +80,7 @@ class PaperTask(TextSource):
         if self.data_dir is not None:
             path = self._local(local)
         else:
-            path = download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
+            path = _download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
         try:
             if sha256 is not None:
                 check_sha256(path, sha256)
@@ -88,7 +91,7 @@ class PaperTask(TextSource):
         return path
 
 
-def download(url: str, cache_dir: Path) -> Path:
+def _download(url: str, cache_dir: Path) -> Path:
     """Fetch `url` once, into the cache of the `datasets` library."""
     folder = cache_dir / "downloads"
     cached = folder / str(hash_url_to_filename(url))

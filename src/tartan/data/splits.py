@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from sklearn.model_selection import train_test_split
 
 from tartan.core.seeding import generator_for
-from tartan.data.labelled import Example
 from tartan.errors import UserError
 
 
@@ -28,32 +26,6 @@ class HeldOut:
     share: float
     seed: int
     split: str = "dev"
-
-
-@dataclass(frozen=True)
-class Assignment:
-    """The rows of the training file and their splits.
-
-    Attributes:
-        source: the file's name.
-        unit: what `Example.number` counts: `line` or `row`.
-        parts: how dev and test were chosen, for those that were split off.
-        rows: the split and the example of each row, in the file's order.
-    """
-
-    source: str
-    unit: str
-    parts: Sequence[HeldOut]
-    rows: Sequence[tuple[str, Example]]
-
-    def summary(self) -> dict[str, Any]:
-        """Return `result.json`'s entry: how splits were chosen."""
-        counts = Counter(split for split, _ in self.rows)
-        held = {
-            part.split: {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
-            for part in self.parts
-        }
-        return {"source": self.source, "train": {"examples": counts["train"]}, **held}
 
 
 def stratified_splits(
@@ -160,9 +132,7 @@ def clean_split(
     """Return the split of each example: no group is in two splits, and labels keep their shares.
 
     Groups are taken in random order. Test and dev take a group as long as none of its labels then
-    has more than its share there; train takes the others, and so most of the large groups. Labels'
-    shares are rounded; where they then come to more than the size, or to less than 99 % of it, they
-    are those of the largest remainders instead.
+    has more than its share there; train takes the others, and so most of the large groups.
 
     `sizes` says how many examples `train`, `dev` and `test` should have; dev and test have at most
     that many, none for 0.
@@ -190,9 +160,8 @@ def clean_split(
     trained = {label for label, split in zip(labels, splits, strict=True) if split == "train"}
     if trained != counts.keys() or not free.keys() <= {*splits}:
         raise UserError(
-            f"task {name} cannot be split anew (dev or test would be empty, or train would lack a "
-            "label), because many texts are equal or near-duplicates; use task.split=published, or "
-            "another task.split_seed"
+            f"task {name} cannot be split anew, because many texts are equal or near-duplicates; "
+            "use task.split=published, or another task.split_seed"
         )
     return splits
 
@@ -202,7 +171,9 @@ def _shares(
 ) -> Counter[str]:
     """Return how many of the `counts` examples of each label a split of `size` may have.
 
-    `left` are those that no other split may have; `order` decides where remainders are equal.
+    Shares are rounded; where they then come to more than the size, or to less than 99 % of it, they
+    are those of the largest remainders instead. `left` are those that no other split may have;
+    `order` decides where remainders are equal.
     """
     total = sum(counts.values())
     shares = Counter({label: round(count * size / total) for label, count in counts.items()})

@@ -20,7 +20,6 @@ from tartan.data.given import (
     table_of,
 )
 from tartan.data.prepared import Labelled, Prepared
-from tartan.data.remarks import warn_of_imbalance
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import SplitKind
 from tartan.errors import UserError
@@ -48,8 +47,8 @@ class TartanData(TaskData):
 
     Args:
         train: labelled examples: a file (CSV, TSV, JSONL, JSON, Parquet), a `datasets.Dataset`, a
-            pandas `DataFrame`, or rows such as `{"text": ..., "label": ...}` in a list, a torch
-            data set or its loader.
+            pandas `DataFrame`, or rows such as `{"text": ..., "label": ...}` in a list or a torch
+            data set.
         dev: the same, for validation and for the meta-gradient; None holds some of train out.
         test: the same, for the one final look; None holds some of train out.
         auxiliaries: auxiliary tasks by name: the text of one of masked language modelling (`task`
@@ -143,10 +142,8 @@ class TartanData(TaskData):
 
     def _prepare(self) -> Prepared:
         """Read and check the examples, the encoder and the texts."""
-        paths = (str, os.PathLike)
-        files: dict[str, Any] = {s: str(p) for s, p in self._splits.items() if isinstance(p, paths)}
         tables = {split: table_of(rows, split) for split, rows in self._splits.items()}
-        task = GivenTask(**self._task, **files, tables=tables).load()
+        task = GivenTask(**self._task, opened=tables).load()
         auxiliaries = {
             name: auxiliary_of(texts, name, self._column, self._size)
             for name, texts in self._auxiliaries.items()
@@ -157,10 +154,9 @@ class TartanData(TaskData):
         encoder = encoder_of(self._encoder)
         for name, auxiliary in auxiliaries.items():
             auxiliary.check(name, encoder)
-        option = "class_weights"
-        if self._class_weights is None:
-            warn_of_imbalance(task.name, task.labels, task.label_counts, f'{option}="balanced"')
-        weights = scaled_weights(self._class_weights, task.labels, task.label_counts, option)
+        weights = scaled_weights(
+            self._class_weights, task.labels, task.label_counts, "class_weights"
+        )
         classification = Classification(len(task.labels), self._dropout, weights)
         rows = task.splits(encoder, self._cache_dir)
         context = AuxiliaryContext(

@@ -8,26 +8,17 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import datasets
 
-from tartan.data.columns import Columns
 from tartan.data.end_task import EndTask, Splits
-from tartan.data.labelled import Example, in_order, read_labelled
+from tartan.data.labelled import Columns, Example, in_order, read_labelled
 from tartan.data.near_duplicates import same_texts
-from tartan.data.remarks import warn_of_texts
-from tartan.data.splits import (
-    Assignment,
-    HeldOut,
-    choose_labelled,
-    clean_split,
-    stratified_splits,
-)
-from tartan.data.table.base import Table
-from tartan.data.table.open import Format, open_text
+from tartan.data.splits import HeldOut, choose_labelled, clean_split, stratified_splits
+from tartan.data.table import Table
 from tartan.data.tokenise import check_length, count_full, tokenise
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
@@ -38,8 +29,6 @@ log = logging.getLogger(__name__)
 
 SPLITS = ("train", "dev", "test")
 SplitKind: TypeAlias = Literal["published", "clean"]
-_PAIR = "text_pair"
-"""The column of the second texts of pairs, where nothing says which it is."""
 
 
 @dataclass(frozen=True)
@@ -69,13 +58,12 @@ class TextSource(Checked, ABC):
     """Beginning of the options' names, for messages; a program's arguments have none."""
     empty_label = "refused"
     """`unlabelled` if training rows without a label are unlabelled texts of the task."""
+    dev_share, test_share = 0.2, 0.2
+    """Shares of train that are held out where there is no table."""
 
     @abstractmethod
-    def files(self) -> Mapping[str, Table | Path | HeldOut]:
-        """Return the table of each split (a path is read as JSONL), or how it is held out of train.
-
-        Files are fetched or built where needed.
-        """
+    def tables(self) -> Mapping[str, Table]:
+        """Return the table of train, and those of dev and test where these are not held out."""
 
     def columns(self, train: Table) -> Columns:
         """Return the columns of the tables that hold texts and labels."""
@@ -87,59 +75,46 @@ class TextSource(Checked, ABC):
 
     def load(self) -> TextTask:
         """Read the files."""
-        files = self.files()
-        held = [part for s in ("test", "dev") if isinstance(part := files[s], HeldOut)]
-        tables = {split: _table(t) for split, t in files.items() if not isinstance(t, HeldOut)}
-        train = tables["train"]
-        columns = self.columns(train)
-        self._warn_of_pairs(train, columns)
+        tables = self.tables()
+        columns, source = self.columns(tables["train"]), tables["train"].source
+        with_empty = {"train"} if self.empty_label == "unlabelled" else set()
         read = {
-            split: read_labelled(
-                table, columns, empty_labels=split == "train" and self.empty_label == "unlabelled"
-            )
+            split: read_labelled(table, columns, empty_labels=split in with_empty)
             for split, table in tables.items()
         }
         unlabelled = [example for example in read["train"] if not example.label]
         read["train"] = [example for example in read["train"] if example.label]
-        assigned = self._assigned(read, held, train.source)
+        shares = {"test": self.test_share, "dev": self.dev_share}
+        held = [HeldOut(share, self.split_seed, s) for s, share in shares.items() if s not in read]
+        assigned = self._assigned(read, held, source)
         splits = {s: [example for name, example in assigned if name == s] for s in SPLITS}
         labels = in_order(example.label for example in splits["train"])
         if len(labels) < 2:
-            raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
+            raise UserError(f"{source}: training needs at least two labels, found {labels}")
         for split, examples in splits.items():
             if unknown := {example.label for example in examples} - set(labels):
-                raise UserError(
-                    f"{tables.get(split, train).source}: labels {sorted(unknown)} do not occur in "
-                    f"{train.source}"
-                )
+                own = tables[split].source if split in tables else source
+                raise UserError(f"{own}: labels {sorted(unknown)} do not occur in {source}")
         trained_on = {example.content for example in (*splits["train"], *unlabelled)}
         if self.labelled is not None:
             names = [example.label for example in splits["train"]]
-            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
+            kept = choose_labelled(names, self.labelled, self.split_seed, source)
             unlabelled += compress(splits["train"], [not one for one in kept])
             splits["train"] = list(compress(splits["train"], kept))
-        contents = {s: [(one.content, one.label) for one in own] for s, own in splits.items()}
-        warn_of_texts(self.name, contents, {one.content for one in unlabelled})
         numbered = len(tables) == 1 or self.split == "published"
         parts = [part for part in held if part.share]
         rows = [(s, example) for s, example in assigned if s == "train" or s not in tables]
-        rows.sort(key=lambda row: row[1].number)
         return TextTask(
             source=self,
             labels=labels,
             **{s: _indexed(own, labels, trained_on, numbered) for s, own in splits.items()},
-            fingerprints=_fingerprints(self, tables, columns, held),
+            fingerprints=self._fingerprints(tables, columns, held),
             columns=columns,
-            assignment=Assignment(train.source, train.unit, parts, rows) if parts else None,
+            table=tables["train"],
+            held_out=parts,
+            rows=sorted(rows, key=lambda row: row[1].number) if parts else [],
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
-
-    def _warn_of_pairs(self, train: Table, columns: Columns) -> None:
-        if columns.pair is None and _PAIR in {*train.columns} - {columns.text, columns.label}:
-            log.warning(
-                "task %s: %s has a column %r that is not read; %stext_pair=%s makes pairs of texts",
-                self.name, train.source, _PAIR, self.prefix, _PAIR,
-            )  # fmt: skip
 
     def _assigned(
         self, read: Mapping[str, Sequence[Example]], held: Sequence[HeldOut], source: str
@@ -163,6 +138,22 @@ class TextSource(Checked, ABC):
         labels = [one.label for one in examples]
         names = clean_split(groups, labels, sizes, self.split_seed, self.name)
         return list(zip(names, examples, strict=True))
+
+    def _fingerprints(
+        self, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
+    ) -> dict[str, str]:
+        """Return a checksum of each split's table and columns, or how it was made of others."""
+        prints = {split: table.fingerprint for split, table in tables.items()}
+        if columns != Columns():
+            prints = {split: _digest(f"{own}:{columns}") for split, own in prints.items()}
+        prints |= {part.split: f"{part} of {prints['train']}" for part in held}
+        prints = {split: prints[split] for split in SPLITS}
+        if self.split != "published":
+            kind = f"{self.split}, seed {self.split_seed}, of {_digest(':'.join(prints.values()))}"
+            prints = {split: f"{split}, {kind}" for split in SPLITS}
+        if self.labelled is not None:
+            prints["train"] += f", {self.labelled} labelled, seed {self.split_seed}"
+        return prints
 
 
 @dataclass(frozen=True)
@@ -209,7 +200,9 @@ class TextTask(EndTask):
 
     Attributes:
         columns: the columns that were read.
-        assignment: which rows became which split, where a split was held out; else None.
+        table: the training table.
+        held_out: the splits that were held out of it.
+        rows: the split and the example of each of its rows, if any was.
         unlabelled: training texts without a label, and those whose labels `source.labelled` leaves
             out; None if there are none.
     """
@@ -221,7 +214,9 @@ class TextTask(EndTask):
     test: LabelledTexts
     fingerprints: dict[str, str]
     columns: Columns
-    assignment: Assignment | None = None
+    table: Table
+    held_out: Sequence[HeldOut]
+    rows: Sequence[tuple[str, Example]]
     unlabelled: LabelledTexts | None = None
 
     @property
@@ -237,14 +232,20 @@ class TextTask(EndTask):
     def notes(self) -> dict[str, Any]:
         columns = self.columns
         read = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
-        split = {} if self.assignment is None else {"split": self.assignment.summary()}
-        return {"columns": read, **split}
+        if not self.held_out:
+            return {"columns": read}
+        counts = Counter(split for split, _ in self.rows)
+        train = {"source": self.table.source, "train": {"examples": counts["train"]}}
+        held = {
+            part.split: {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
+            for part in self.held_out
+        }
+        return {"columns": read, "split": train | held}
 
     @property
     def evaluated_texts(self) -> list[str]:
         """All texts of dev and test, both texts of each pair."""
-        splits = (self.dev, self.test)
-        return [text for own in splits for text in (*own.texts, *(own.pairs or ()))]
+        return [text for split in (self.dev, self.test) for text in chain(*split.parts)]
 
     @property
     def own_texts(self) -> datasets.Dataset:
@@ -280,27 +281,6 @@ class TextTask(EndTask):
                 )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def _table(source: Table | Path) -> Table:
-    return source if isinstance(source, Table) else open_text(source, Format("jsonl"))
-
-
-def _fingerprints(
-    source: TextSource, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
-) -> dict[str, str]:
-    """Return a checksum of each split's file and columns, or how it was made of other splits."""
-    prints = {split: table.fingerprint for split, table in tables.items()}
-    if columns != Columns():
-        prints = {split: _digest(f"{own}:{columns}") for split, own in prints.items()}
-    prints |= {part.split: f"{part} of {prints['train']}" for part in held}
-    prints = {split: prints[split] for split in SPLITS}
-    if source.split != "published":
-        kind = f"{source.split}, seed {source.split_seed}, of {_digest(':'.join(prints.values()))}"
-        prints = {split: f"{split}, {kind}" for split in SPLITS}
-    if source.labelled is not None:
-        prints["train"] += f", {source.labelled} labelled, seed {source.split_seed}"
-    return prints
 
 
 def _digest(text: str) -> str:

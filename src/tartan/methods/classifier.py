@@ -17,8 +17,8 @@ from torchmetrics import MeanMetric
 from tartan.core.meta_head import MetaHead
 from tartan.core.task import Inputs, Task
 from tartan.core.weighting.base import Weighting
-from tartan.data.columns import write_trained_columns
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
+from tartan.data.labelled import write_trained_columns
 from tartan.data.tokenise import Text, inputs_of
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder

@@ -24,11 +24,9 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from tartan.data.columns import Columns, columns_to_predict, read_trained_columns
-from tartan.data.labelled import text_of
-from tartan.data.table.base import Chunk, Table
-from tartan.data.table.open import COLUMNAR, TABLES, Format, format_of, open_table, open_text
-from tartan.data.table.text import Quoting
+from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
+from tartan.data.table import Chunk, Table
+from tartan.data.table_file import TABLES, Format, Quoting, format_of, open_table, open_text
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError, printable
 from tartan.files import disk_advice, process_lock, sha256_of, write_durably
@@ -169,7 +167,7 @@ def _predict(
     unfinished: Unfinished | None,
 ) -> None:
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task, done = bar.add_task("predicting"), 0
+        task, done = bar.add_task("predicting", total=None), 0
         for chunk in table.chunks():
             probabilities = unfinished.read(chunk) if unfinished else None
             is_new = probabilities is None
@@ -179,8 +177,7 @@ def _predict(
             if unfinished and is_new:  # not before it was written, which may fail at a row
                 unfinished.append(chunk, probabilities)
             done += len(chunk.rows)
-            read, total = table.progress()
-            bar.update(task, completed=read, total=total, description=f"predicting {done:,} rows")
+            bar.update(task, description=f"predicting {done:,} rows")
         if unfinished:
             unfinished.read(None)  # nothing, unless the input has fewer rows than before
 
@@ -235,8 +232,8 @@ def _model_folder(settings: Settings) -> Path:
 
 
 def _format_of_output(target: Path) -> Format:
-    written_as = format_of(target, ("csv", "tsv", "jsonl", *COLUMNAR))
-    if written_as is None or (written_as.kind in COLUMNAR and written_as.compression):
+    written_as = format_of(target, ("csv", "tsv", "jsonl", "parquet"))
+    if written_as is None or (written_as.kind == "parquet" and written_as.compression):
         raise UserError(f"output={target}: the name must end in .csv, .tsv, .jsonl or .parquet")
     return written_as
 

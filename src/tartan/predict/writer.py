@@ -18,9 +18,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tartan.data.table.base import Chunk, Row, Table
-from tartan.data.table.open import COLUMNAR, Format
-from tartan.data.table.text import DelimitedTable, JsonTable
+from tartan.data.table import Chunk, Row, Table
+from tartan.data.table_file import DelimitedTable, Format, JsonTable
 from tartan.errors import UserError, first_line
 
 
@@ -44,7 +43,7 @@ class Writer:
         read = table.schema
         if self._of_json and target.kind != "jsonl":
             read = self._columns(table.sample(), None).schema
-        if target.kind not in COLUMNAR and any("binary" in str(kind) for kind in read.types):
+        if target.kind != "parquet" and any("binary" in str(kind) for kind in read.types):
             raise UserError(f"{table.source} holds bytes, which {target.kind} cannot")
         if not self._is_csv and read.names.count("") > 1:
             raise UserError(f"{table.source} has columns without a name; name them")
@@ -53,9 +52,8 @@ class Writer:
     @contextmanager
     def open(self, path: str | IO[bytes]) -> Iterator[None]:
         """Begin the output, and end it when the `with` block ends."""
-        if self._target.kind in COLUMNAR:
-            new = pq.ParquetWriter if self._target.kind == "parquet" else pa.ipc.new_file
-            with new(path, self._schema) as self._file:
+        if self._target.kind == "parquet":
+            with pq.ParquetWriter(path, self._schema) as self._file:
                 yield
             return
         with pa.output_stream(path, compression=self._target.compression) as self._file:
@@ -77,7 +75,7 @@ class Writer:
                 self._check_free(row.values, row.place)
             if self._target.kind != "jsonl":
                 columns = self._columns(chunk.rows, self._read)
-        if self._target.kind in COLUMNAR:
+        if self._target.kind == "parquet":
             added = [pa.array(predicted), *map(pa.array, probabilities.T)]
             self._file.write_table(pa.table([*columns.columns, *added], schema=self._schema))
             return

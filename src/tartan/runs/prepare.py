@@ -27,7 +27,6 @@ from tartan.data.auxiliary import (
 from tartan.data.end_task import EndTask, EndTaskSource
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
-from tartan.data.remarks import warn_of_imbalance
 from tartan.data.text_task import TextTask
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
@@ -168,9 +167,7 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
     node: Any = OmegaConf.to_container(config.classifier, resolve=True)
     options: dict[str, Any] = {"classes": len(end_task.labels)}
     weights = node.pop("class_weights", None)
-    if weights is None:
-        warn_of_imbalance(end_task.name, end_task.labels, end_task.label_counts)
-    else:
+    if weights is not None:
         options["class_weights"] = class_weights(weights, end_task.labels, end_task.label_counts)
     objective: TaskObjective[Any] = build(node, "classifier", **options)
     return objective
@@ -291,11 +288,11 @@ def weighting_needs(
 
 def write_splits(end_task: EndTask, folder: Path) -> None:
     """Write `splits.csv`, which rows were held out, if dev or test were taken from train's file."""
-    assignment = end_task.assignment if isinstance(end_task, TextTask) else None
-    if assignment is None:
+    if not isinstance(end_task, TextTask) or not end_task.held_out:
         return
-    rows = [(split, e.number, e.label, e.text[:80]) for split, e in assignment.rows]
-    table = pd.DataFrame(rows, columns=["split", assignment.unit, "label", "text"], dtype=object)
+    rows = [(split, e.number, e.label, e.text[:80]) for split, e in end_task.rows]
+    names = ["split", end_task.table.unit, "label", "text"]
+    table = pd.DataFrame(rows, columns=names, dtype=object)
     # with a byte order mark, by which spreadsheet programs know UTF-8
     form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
     write_durably(folder / "splits.csv", lambda path: table.to_csv(path, **form))

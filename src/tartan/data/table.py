@@ -1,4 +1,4 @@
-"""Defines tables: rows of named columns, each with its place in the source."""
+"""Tables: rows of named columns, each with its place in a file, a data set or a program's list."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
 from itertools import chain, islice
-from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import datasets
 import pandas as pd
 import pyarrow as pa
 
-from tartan.errors import UserError
-from tartan.files import sha256_of
+from tartan.errors import UserError, first_line
 
 T = TypeVar("T", bound=Sized)
 
+UNREADABLE = (OSError, pa.ArrowException)
+"""Exceptions by which the system and Arrow report files that cannot be read."""
 SAMPLE = 100
 """Number of first rows that are looked at to tell what a column holds."""
 CHUNK_ROWS = 1024
@@ -33,7 +34,7 @@ class Row(NamedTuple):
 
     Attributes:
         number: the line at which the row begins, or its position among the rows; from 1.
-        values: values by column: strings in CSV; strings, numbers, ... in JSON and Arrow.
+        values: values by column: strings in CSV; strings, numbers, ... in JSON and Parquet.
         place: source and number for messages, e.g. `labels.csv, line 3`.
         record: the row as it was written: the fields of CSV, or the JSON object.
     """
@@ -63,39 +64,32 @@ class Table(ABC):
 
     Attributes:
         source: the file's path, or the data set's name.
-        path: the file's path; None where there is no file.
         columns: column names; of JSON lines, those of the first rows. Empty without a header.
-        schema: schema of the chunks: typed columns for Arrow, strings for CSV, `record` for JSON.
+        schema: schema of the chunks: typed columns of Parquet, strings of CSV, `record` of JSON.
         unit: what `Row.number` counts: `line` or `row`.
     """
 
     source: str
-    path: Path | None = None
     columns: tuple[str, ...] = ()
     schema: pa.Schema
-    unit: str = "line"
+    unit: str = "row"
 
     @abstractmethod
     def rows(self) -> Iterator[Row]:
         """Yield all rows, in order."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def fingerprint(self) -> str:
         """A string that changes when the content changes."""
-        assert self.path is not None
-        return sha256_of(self.path)
-
-    def progress(self) -> tuple[int, int | None]:
-        """Return how much was read, and how much there is (None: unknown), in the same unit."""
-        return 0, None
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in chunks, whose bounds depend on the input alone."""
         rows = self.rows()
-        while piece := list(until_full(rows, CHUNK_ROWS, CHUNK_CHARACTERS, _characters)):
-            fields = zip(*(row.record for row in piece), strict=True)
+        while some := list(until_full(rows, CHUNK_ROWS, CHUNK_CHARACTERS, _characters)):
+            fields = zip(*(row.record for row in some), strict=True)
             arrays = [pa.array(field, pa.string()) for field in fields]
-            yield Chunk(piece, pa.Table.from_arrays(arrays, schema=self.schema))
+            yield Chunk(some, pa.Table.from_arrays(arrays, schema=self.schema))
 
     def place(self, number: int) -> str:
         """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
@@ -110,6 +104,83 @@ class Table(ABC):
         return tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
 
+class ArrowTable(Table):
+    """A table whose columns have Arrow types: a Parquet file, or a data set of `datasets`.
+
+    Args:
+        source: the file's path or the data set's name, for messages.
+        schema: names and types of the columns.
+        read: yields all rows in batches or tables of at most so many.
+        digest: computes the fingerprint.
+        labels: names of labels, by the columns that hold their indices; -1 is no label.
+    """
+
+    def __init__(
+        self,
+        source: str,
+        schema: pa.Schema,
+        read: Callable[[int], Iterable[pa.RecordBatch | pa.Table]],
+        digest: Callable[[], str],
+        labels: Mapping[str, Sequence[str]] | None = None,
+    ) -> None:
+        self.source, self.schema, self.columns = source, schema, tuple(schema.names)
+        self._read, self._digest, self._labels = read, digest, labels or {}
+        check_names(f"{source}: its schema", self.columns)
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return self._digest()
+
+    @property
+    def unlabelled(self) -> bool:
+        """Whether no label is given, as in the test splits of some benchmarks."""
+        labels = [row.values[column] for row in self.sample() for column in self._labels]
+        return bool(labels) and all(label is None for label in labels)
+
+    def rows(self) -> Iterator[Row]:
+        for chunk in self.chunks():
+            yield from chunk.rows
+
+    def chunks(self) -> Iterator[Chunk]:
+        done = 0
+        try:
+            for batch in self._read(CHUNK_ROWS):
+                rows = []
+                for number, values in enumerate(batch.to_pylist(), start=done + 1):
+                    for column, names in self._labels.items():
+                        label = values[column]
+                        values[column] = None if label is None or label < 0 else names[label]
+                    rows.append(Row(number, values, self.place(number)))
+                done += len(rows)
+                whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
+                yield Chunk(rows, whole.cast(self.schema))
+        except UNREADABLE as error:
+            raise UserError(
+                f"{self.source} cannot be read after row {done}: {first_line(error)}"
+            ) from error
+
+
+def table_of_dataset(name: str, rows: datasets.Dataset) -> ArrowTable:
+    """Return a data set as a table; labels that it stores as indices are read as their names."""
+    rows = rows.with_format("arrow")
+    features = rows.features.items()
+    labels = {name: f.names for name, f in features if isinstance(f, datasets.ClassLabel)}
+    schema = rows.features.arrow_schema
+    return ArrowTable(name, schema, rows.iter, lambda: content_digest(rows), labels)
+
+
+def content_digest(rows: datasets.Dataset) -> str:
+    """Return a checksum of a data set's types and values.
+
+    Its own fingerprint is random after a `map` or `filter` whose function cannot be pickled.
+    """
+    digest = hashlib.sha256(str(rows.features).encode())
+    for table in rows.with_format("arrow").iter(CHUNK_ROWS):
+        for batch in table.combine_chunks().cast(rows.features.arrow_schema).to_batches():
+            digest.update(batch.serialize())
+    return digest.hexdigest()
+
+
 class MemoryTable(Table):
     """A table whose rows a program passes as Python objects.
 
@@ -117,8 +188,6 @@ class MemoryTable(Table):
         rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
         source: name of the rows in messages, e.g. `train`.
     """
-
-    unit = "row"
 
     def __init__(self, rows: Iterable[Any], source: str) -> None:
         self.source = source
@@ -141,10 +210,7 @@ class MemoryTable(Table):
             names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
             row = dict(zip(names, row, strict=True))
         if not isinstance(row, Mapping):
-            raise UserError(
-                f"{self.place(number)}: expected a mapping with a text and a label, or a tuple of "
-                f"them, got {row!r:.80}"
-            )
+            raise UserError(f"{self.place(number)}: no mapping and no tuple, but {row!r:.80}")
         values = {str(name): _python_value(value) for name, value in row.items()}
         return Row(number, values, self.place(number))
 
@@ -152,20 +218,18 @@ class MemoryTable(Table):
 class JoinedTables(Table):
     """Several tables, one after the other; rows are numbered through."""
 
-    unit = "row"
-
     def __init__(self, tables: Sequence[Table]) -> None:
-        self.tables = tables
+        self._tables = tables
         self.columns = tuple(dict.fromkeys(chain(*(table.columns for table in tables))))
         self.source = ", ".join(table.source for table in tables)
 
     def rows(self) -> Iterator[Row]:
-        rows = chain.from_iterable(table.rows() for table in self.tables)
+        rows = chain.from_iterable(table.rows() for table in self._tables)
         return (row._replace(number=number) for number, row in enumerate(rows, start=1))
 
     @cached_property
     def fingerprint(self) -> str:
-        digests = ":".join(table.fingerprint for table in self.tables)
+        digests = ":".join(table.fingerprint for table in self._tables)
         return hashlib.sha256(digests.encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""Reads CSV, TSV, JSON and lines of text, plain or compressed, as tables.
+"""Reads tables in CSV, TSV, JSON, Parquet, spreadsheets and lines of text, and on the Hub.
 
 Python's `csv`, in its strict mode, and `json` are the parsers. On files with blemishes `pyarrow`,
 `polars`, `duckdb` and `datasets` each read some malformed CSV without an error, with wrong values;
@@ -8,69 +8,132 @@ and they fit rows of JSON into one schema, by which a missing text becomes null,
 from __future__ import annotations
 
 import csv
-import gzip
 import io
 import json
 import re
-import zlib
 from collections import defaultdict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from functools import cached_property, partial
 from itertools import islice
 from pathlib import Path
-from typing import IO, Any, Literal, TypeAlias, cast
+from typing import Any, Literal, NamedTuple, TypeAlias
 
+import datasets
+import pandas as pd
 import pyarrow as pa
+from pyarrow import parquet
 
-from tartan.data.table.base import Row, Table, check_names
+from tartan.data.table import UNREADABLE, ArrowTable, Row, Table, check_names, table_of_dataset
 from tartan.errors import UserError, first_line
+from tartan.files import check_is_file, sha256_of
 
-LONGEST_ROW = 1 << 24
-"""Maximum length of a line and of a field [characters]. No task's text is as long, and without it a
-missing double quote or line break would fill the memory.
-"""
-UNREADABLE = (OSError, EOFError, zlib.error, pa.ArrowException, UnicodeDecodeError)
-"""Exceptions by which the system, decompressors and Arrow report files that cannot be read."""
-SEPARATORS = (",", ";", "\t", "|")
+KINDS = {
+    ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
+    ".parquet": "parquet", ".xlsx": "xlsx", ".txt": "text", ".md": "markdown",
+}  # fmt: skip
+"""Kind of a file by the ending of its name; one of `COMPRESSIONS` may follow the ending."""
+COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
+"""Compression of a file by the last ending of its name."""
+TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
+"""Kinds of files that hold rows of named columns."""
+Quoting: TypeAlias = Literal["standard", "none"]
+"""`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
+_LONGEST_FIELD = 1 << 24
+"""Maximum length of a field: without it a missing double quote would fill the memory."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MOST_VALUES = 1000
 """Number of different values at which a column is one of texts, not of classes."""
-Quoting: TypeAlias = Literal["standard", "none"]
-"""`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
+
+
+class Format(NamedTuple):
+    """A file's kind, and `gzip` or `zstd` where the file is compressed as a whole."""
+
+    kind: str
+    compression: str | None = None
+
+
+def format_of(path: Path, kinds: Collection[str]) -> Format | None:
+    """Return the format that a file's name tells; None where its kind is not one of `kinds`."""
+    name, last = path.name.lower(), path.suffix.lower()
+    compression = COMPRESSIONS.get(last)
+    kind = KINDS.get(Path(name.removesuffix(last)).suffix if compression else last)
+    return Format(kind, compression) if kind is not None and kind in kinds else None
+
+
+def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "standard") -> Table:
+    """Open the table in a file, of which only as much is read as tells its columns."""
+    path = path.expanduser()
+    check_is_file(path)
+    written_as = format_of(path, kinds)
+    if written_as is None:
+        endings = ", ".join(ending for ending, kind in KINDS.items() if kind in kinds)
+        raise UserError(f"{path}: the name must end in {endings}; .gz or .zst may follow")
+    digest = partial(sha256_of, path)
+    try:
+        if written_as.kind == "parquet":
+            file = parquet.ParquetFile(path, page_checksum_verification=True)
+            return ArrowTable(str(path), file.schema_arrow, file.iter_batches, digest)
+        if written_as.kind == "xlsx":  # the first sheet, all values as text, as in CSV
+            frame = pd.read_excel(path, dtype=str, keep_default_na=False)
+            sheet = pa.Table.from_pandas(frame, preserve_index=False)
+            return ArrowTable(str(path), sheet.schema, sheet.to_batches, digest)
+    except Exception as error:  # a damaged file leads to errors of any class
+        raise UserError(f"{path} cannot be read: {first_line(error)}") from error
+    return open_text(path, written_as, quoting=quoting)
+
+
+def open_text(
+    path: Path, written_as: Format, source: str | None = None, quoting: Quoting = "standard"
+) -> Table:
+    """Open the table in a text file of the given format; `source` is its name in messages."""
+    source = source or str(path)
+    if written_as.kind in ("text", "markdown"):
+        return TextLines(path, written_as, source)
+    if written_as.kind in ("csv", "tsv"):
+        return DelimitedTable(path, written_as, source, quoting)
+    return JsonTable(path, written_as, source)
+
+
+def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
+    """Return the splits of a data set on the Hub, or of a folder that `datasets` reads."""
+    local = Path(name).expanduser()
+    try:
+        splits = datasets.load_dataset(
+            str(local) if local.is_dir() else name, config, cache_dir=str(cache_dir / "datasets")
+        )
+    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
+        raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
+    return {split: table_of_dataset(f"{name}, {split}", rows) for split, rows in splits.items()}
 
 
 class TextTable(Table):
     """Base of tables in text files."""
 
-    path: Path
+    unit = "line"
 
-    def __init__(self, path: Path, compression: str | None, source: str) -> None:
-        self.path, self.source = path, source
-        self._compression = compression
-        self._raw: IO[bytes] | None = None
+    def __init__(self, path: Path, written_as: Format, source: str) -> None:
+        self.source, self._path, self._format = source, path, written_as
+
+    @cached_property
+    def fingerprint(self) -> str:
+        return sha256_of(self._path)
 
     def lines(self) -> Iterator[tuple[int, str]]:
-        """Yield the lines with their numbers and ends: a line feed, carriage return or both."""
+        """Yield the lines with their numbers and ends."""
         number = 0
         try:
             with (
-                unpacked(self.path, self._compression) as (self._raw, file),
-                io.TextIOWrapper(file, "utf-8", "surrogateescape", newline="") as text,
+                pa.input_stream(str(self._path), self._format.compression) as stream,
+                io.BufferedReader(stream, 1 << 20) as file,
             ):
-                lines = iter(lambda: text.readline(LONGEST_ROW + 1), "")
-                for number, line in enumerate(lines, start=1):
-                    if flaw := _flaw_of(line):
-                        raise UserError(f"{self.place(number)}: {flaw}")
-                    yield number, line.removeprefix("\ufeff") if number == 1 else line
+                for number, line in enumerate(file, start=1):
+                    yield number, line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise UserError(f"{self.place(number)}: not UTF-8; save the file as UTF-8") from error
         except UNREADABLE as error:
             raise UserError(
                 f"{self.source} cannot be read after line {number}: {first_line(error)}"
             ) from error
-
-    def progress(self) -> tuple[int, int | None]:
-        """Return the number of the file's bytes that were read, and its size."""
-        read = self._raw.tell() if self._raw and not self._raw.closed else 0
-        return read, self.path.stat().st_size
 
 
 class TextLines(TextTable):
@@ -90,26 +153,19 @@ class DelimitedTable(TextTable):
 
     Blank lines are left out, and the values of columns without a name.
 
-    Args:
-        usual: the separator that the file's name implies; one that the header has more of is taken.
-        quoting: whether double quotes may surround a field.
-
     Attributes:
-        separator: the separator.
+        usual: the separator that the file's name implies.
+        separator: the one that the header has most of.
     """
 
-    def __init__(
-        self, path: Path, compression: str | None, source: str, usual: str, quoting: Quoting
-    ) -> None:
-        super().__init__(path, compression, source)
+    def __init__(self, path: Path, written_as: Format, source: str, quoting: Quoting) -> None:
+        super().__init__(path, written_as, source)
         quotes: Any = csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL
         first = [line for _, line in islice(self.lines(), 20)]
         header = next((line for line in first if line.strip()), "")
-        widths = {
-            separator: len(next(csv.reader([header], delimiter=separator, quoting=quotes), []))
-            for separator in (usual, *SEPARATORS)
-        }
-        self.usual, self.separator = usual, max(widths, key=widths.__getitem__)
+        self.usual = "," if written_as.kind == "csv" else "\t"
+        unquoted = re.sub('"[^"]*"', "", header)
+        self.separator = max((self.usual, ",", ";", "\t", "|"), key=unquoted.count)
         # a blank before a quote would make the quotes part of the text
         blanks = any(re.search(rf'{re.escape(self.separator)} +"(?!")', line) for line in first)
         self._options: dict[str, Any] = {"quoting": quotes, "skipinitialspace": blanks}
@@ -121,8 +177,7 @@ class DelimitedTable(TextTable):
 
     def rows(self) -> Iterator[Row]:
         """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
-        width = len(self._names)
-        header = [name.strip('"') for name in self._names]
+        names, width = self._names, len(self._names)
         seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
         for number, record in islice(self._records(), 1, None):
             place = self.place(number)
@@ -131,15 +186,14 @@ class DelimitedTable(TextTable):
                     f"{place}: {len(record)} fields, but the header has {width}; a text that holds "
                     f"{self.separator!r} or line breaks has to be in double quotes"
                 )
-            # a file in the middle of others may begin with a mark
-            if width > 1 and [field.strip('\ufeff "') for field in record] == header:
+            if width > 1 and [field.strip("\ufeff ") for field in record] == names:
                 raise UserError(f"{place}: repeats the header; remove the line")
             for column, field in enumerate(record):
                 if len(seen[column]) < _MOST_VALUES:
                     seen[column].add(field.strip())
             self._check_swallowed(number, record, seen)
-            values = zip(self._names, record, strict=True)
-            yield Row(number, {name: value for name, value in values if name}, place, record)
+            values = {name: value for name, value in zip(names, record, strict=True) if name}
+            yield Row(number, values, place, record)
 
     def _check_swallowed(self, number: int, record: list[str], seen: dict[int, set[str]]) -> None:
         """Check that the lines in a quoted field are no rows, which a stray quote has swallowed.
@@ -168,7 +222,7 @@ class DelimitedTable(TextTable):
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the fields of each row: header first, no blank rows."""
-        csv.field_size_limit(LONGEST_ROW)
+        csv.field_size_limit(_LONGEST_FIELD)
         lines = (line for _, line in self.lines())
         reader = csv.reader(lines, delimiter=self.separator, strict=True, **self._options)
         width, number = None, 0
@@ -190,10 +244,10 @@ class JsonTable(TextTable):
 
     schema = pa.schema([("record", pa.string())])
 
-    def __init__(self, path: Path, compression: str | None, source: str, kind: str) -> None:
-        super().__init__(path, compression, source)
+    def __init__(self, path: Path, written_as: Format, source: str) -> None:
+        super().__init__(path, written_as, source)
         first = next((line for _, line in self.lines() if line.strip()), "")
-        self._is_list = kind == "json" and first.lstrip().startswith("[")
+        self._is_list = written_as.kind == "json" and first.lstrip().startswith("[")
         self.unit = "row" if self._is_list else "line"
         self.columns = self.names_in_sample()
 
@@ -211,31 +265,6 @@ class JsonTable(TextTable):
         if not isinstance(values, dict):
             raise UserError(f'{self.place(number)}: expected an object, {{"NAME": VALUE, ...}}')
         return Row(number, values, self.place(number), (record,))
-
-
-@contextmanager
-def unpacked(path: Path, compression: str | None) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
-    """Open a file; yield its raw bytes, and the same file decompressed."""
-    with path.open("rb") as raw:
-        if compression == "gzip":
-            yield raw, cast(IO[bytes], gzip.GzipFile(fileobj=raw))
-        elif compression == "zstd":
-            yield raw, io.BufferedReader(cast(Any, pa.CompressedInputStream(raw, "zstd")))
-        else:
-            yield raw, raw
-
-
-def _flaw_of(line: str) -> str | None:
-    """Return what is wrong with a line, in which surrogates stand for bytes that are not UTF-8."""
-    if len(line) > LONGEST_ROW:
-        return f"longer than {LONGEST_ROW:,} characters"
-    try:
-        line.encode()
-    except UnicodeEncodeError:
-        return "not UTF-8; save the file as UTF-8"
-    if "\0" in line:
-        return "holds a null character, as UTF-16 does; save the file as UTF-8"
-    return None
 
 
 def _occurs(value: str, seen: set[str], width: int) -> bool:
