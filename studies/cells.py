@@ -12,7 +12,7 @@ from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 from tartan.errors import UserError
 from tartan.files import read_json, write_text_durably
 from tartan.runs.command_line import run_child
-from tartan.runs.name import RESULT
+from tartan.runs.folder import RESULT
 from tartan.settings import quoted
 
 

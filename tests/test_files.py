@@ -18,8 +18,6 @@ from tartan.files import (
     is_inside,
     process_lock,
     read_yaml,
-    shell_command,
-    without_home,
     write_durably,
 )
 from tests.conftest import ROOT
@@ -95,10 +93,8 @@ def test_a_folder_without_links_or_with_links_into_itself_passes(folder):
     ("place", "target"),
     [
         ("link", "../elsewhere"),
-        ("link", "/etc/hostname"),
         ("link", "../not there"),
         ("link", ".."),
-        ("deep/link", "../../elsewhere"),
         ("deep/link", "/etc"),
     ],
 )
@@ -126,23 +122,22 @@ def test_only_the_blobs_of_the_hubs_cache_count_as_inside(tmp_path):
     assert not is_inside(snapshot / "passwd", snapshot)
 
 
-def test_a_file_that_another_process_removes_meanwhile_is_passed_over(folder, monkeypatch):
+def test_a_pipe_is_named_before_anything_waits_for_it_and_what_is_gone_passed_over(
+    folder, monkeypatch
+):
     gone = [folder / "result.json.part", *links.paths_in(folder)]
-    monkeypatch.setattr(links, "paths_in", lambda _: gone)
-    check_written_folder(folder)
-
-
-@pytest.mark.parametrize("place", ["pipe", "deep/pipe"])
-def test_a_pipe_is_named_before_anything_waits_for_it(place, folder):
-    os.mkfifo(folder / place)
-    with pytest.raises(UserError, match=rf"{place} is neither a file nor a folder; remove it"):
+    with monkeypatch.context() as patch:
+        patch.setattr(links, "paths_in", lambda _: gone)
+        check_written_folder(folder)
+    os.mkfifo(folder / "deep" / "pipe")
+    with pytest.raises(UserError, match=r"deep/pipe is neither a file nor a folder; remove it"):
         check_written_folder(folder)
 
 
 @pytest.mark.parametrize(
     "text",
-    ["a: " + "[" * 101 + "]" * 101, "[" * 10**6, "{a: " * 10**5, "- " * 5000 + "1"],
-    ids=["one too deep", "lists", "mappings", "blocks"],
+    ["a: " + "[" * 101 + "]" * 101, "[" * 10**6, "- " * 5000 + "1"],
+    ids=["one too deep", "lists", "blocks"],
 )
 def test_yaml_that_is_nested_too_deeply_is_one_line(text, tmp_path):
     """The parser takes quadratic time for a million brackets."""
@@ -162,38 +157,6 @@ def test_a_lock_is_held_by_one_and_let_go_of(tmp_path):
         raise KeyError
     with process_lock(lock, "busy"):
         pass
-
-
-@pytest.fixture(autouse=True)
-def home(monkeypatch):
-    monkeypatch.setenv("HOME", "/home/jane")
-
-
-@pytest.mark.parametrize(
-    ("text", "shown"),
-    [
-        ("/home/jane/a b.csv", "~/a b.csv"),
-        ("/home/jane", "~"),
-        ("[/home/jane/a, file:///home/jane/b]", "[~/a, file://~/b]"),
-        ("/home/janet/a", "/home/janet/a"),
-        ("/mnt/home/jane-2", "/mnt/home/jane-2"),
-        ("nothing", "nothing"),
-    ],
-)
-def test_it_is_a_tilde(text, shown):
-    assert without_home(text) == shown
-
-
-def test_a_command_without_it_is_the_same_command():
-    arguments = ["echo", "a=/home/jane/it's $x.csv", "/home/jane", "b=c", "x=[/home/jane/y,2]", ""]
-    command = shell_command(arguments)
-    assert "jane" not in command
-    done = subprocess.run(
-        ["bash", "-c", f"printf '%s\\n' {command}"],
-        env={"HOME": "/home/jane", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True,
-        check=True,
-    )  # fmt: skip
-    assert done.stdout.split("\n")[:-1] == arguments
 
 
 @pytest.mark.parametrize("kind", ["closed", "silent", "no HTTP", "no address", "offline"])

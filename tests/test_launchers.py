@@ -40,14 +40,12 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     assert (record / "ended").is_file()
 
 
-def test_a_process_that_is_killed_ends_the_sweep_with_a_table_and_a_line(run_cli, tmp_path):
+def test_a_process_that_is_killed_ends_the_sweep_with_a_line(run_cli, tmp_path):
     (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
     options = ["encoder._target_=tartan.vision.wide_resnet.WideResNetSource,deadly.Deadly"]
     swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options, fresh=True)
     assert swept.returncode == 1
-    assert states_in(swept.stdout) == {"0": "finished", "1": "died"}
     assert re.search(r"^error: Job .*submitit", swept.stderr, re.MULTILINE)
-    assert "the same command runs what is missing" in swept.stderr
     assert "Traceback" not in swept.stderr
 
 

@@ -50,7 +50,7 @@ def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cl
     comment, command, *_ = (folder / RUN_NEXT).read_text().splitlines()
     assert comment.startswith(f"# dev {best:.4f}, the best of 3 settings")
     assert command in searched.stdout
-    overrides = shlex.split(command)[4:]
+    overrides = shlex.split(command)[3:]
     assert "+experiment=digits_meta" in overrides
     assert not [o for o in overrides if "search" in o or "evaluate_test" in o]
     config_of([o for o in overrides if not o.startswith("seed=")])
@@ -65,7 +65,7 @@ def test_a_search_in_which_everything_fails_says_so(run_cli):
     options = [*DIGITS, "+search=rates", "hydra.sweeper.n_trials=2", "micro_batch_size=0"]
     searched = run_cli("-m", *options)
     assert searched.returncode == 1
-    assert states_in(searched.stdout) == {"0": "failed", "1": "failed"}
+    assert searched.stderr.count("error: micro_batch_size: ") == 2
     assert "Traceback" not in searched.stderr
     assert "alembic" not in searched.stdout + searched.stderr
     assert "error: No trials are completed yet." in searched.stderr

@@ -7,11 +7,10 @@ import hashlib
 import http.client
 import os
 import re
-import shlex
 import stat
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -32,7 +31,6 @@ OFFLINE = (
 _DEEPEST = 100
 """Maximum number of lists and mappings of a YAML file within each other."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-"""Makes plain data only, in C where PyYAML was built with it."""
 _DISK = (errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.EDQUOT, errno.EIO)
 """Error codes of a disk that is full or cannot be written."""
 
@@ -41,9 +39,6 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
     """Let `write` fill a temporary file beside `path`, flush it, and rename it to `path`.
 
     An interruption at any point leaves `path` as it was before.
-
-    Raises:
-        OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
     scratch = path.with_name(f"{path.name}.part")
@@ -87,10 +82,9 @@ def disk_advice(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def process_lock(path: Path, busy: str, patience: float = 0.1) -> Iterator[None]:
-    """Hold the lock file `path` for as long as this process lives; the file stays there.
+    """Hold the lock file `path`, which stays there, for as long as this process lives.
 
-    Raises:
-        BusyError: with the message `busy`: another process still holds it after `patience` [s].
+    A `BusyError` with the message `busy` says that another process holds it, after `patience` [s].
     """
     from filelock import FileLock, Timeout
 
@@ -104,11 +98,7 @@ def process_lock(path: Path, busy: str, patience: float = 0.1) -> Iterator[None]
 
 
 def sha256_of(path: Path) -> str:
-    """Return the file's SHA-256 as 64 hexadecimal digits.
-
-    Raises:
-        UserError: the file cannot be read.
-    """
+    """Return the file's SHA-256 as 64 hexadecimal digits."""
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
@@ -116,11 +106,10 @@ def sha256_of(path: Path) -> str:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
 
 
-def check_is_file(path: Path, what: str = "") -> None:
-    """Raise a `UserError` unless `path`, in words `what`, is a regular file."""
+def check_is_file(path: Path) -> None:
+    """Raise a `UserError` unless `path` is a regular file."""
     if not path.is_file():
-        problem = "is not a file" if path.exists() else "does not exist"
-        raise UserError(f"{what} {path} {problem}".strip())
+        raise UserError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
 
 
 def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> None:
@@ -144,10 +133,8 @@ def is_inside(path: Path, folder: Path) -> bool:
     """
     # not resolve(), which raises an error for a link to itself
     target, base = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
-    blobs = [
-        at.parents[1] / "blobs" for at in (base, *base.parents) if at.parent.name == "snapshots"
-    ]
-    return any(target.is_relative_to(above) for above in (base, *blobs))
+    above = [at.parent for at in (base, *base.parents) if at.parent.name == "snapshots"]
+    return any(target.is_relative_to(at) for at in (base, *(at.parent / "blobs" for at in above)))
 
 
 def paths_in(folder: Path) -> Iterator[Path]:
@@ -184,11 +171,7 @@ Model = TypeVar("Model", bound=Plain)
 
 
 def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
-    """Return the content of a regular file of at most `largest` bytes.
-
-    Raises:
-        UserError: the file cannot be read, is no regular file, or is too large.
-    """
+    """Return the content of a regular file of at most `largest` bytes; a `UserError` otherwise."""
     try:
         if not path.is_file():
             raise UserError(f"{path.name} is not there")
@@ -200,11 +183,7 @@ def read_bytes(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def read_json(path: Path, model: type[Model]) -> Model:
-    """Read a JSON file as `model`.
-
-    Raises:
-        UserError: the file cannot be read, is too large, or does not fit the model.
-    """
+    """Read a JSON file as `model`; a `UserError` where it cannot be read or does not fit."""
     content = read_bytes(path)
     try:
         return model.model_validate_json(content)
@@ -219,43 +198,23 @@ def violation(error: ValidationError) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return a YAML file's mappings, lists and scalars; tags and references are refused.
+    """Return a YAML file's mappings, lists and scalars.
 
-    Raises:
-        UserError: the file cannot be read, is too large, or is not plain YAML.
+    A `UserError` refuses tags, references (with which a few lines could fill the memory), and what
+    is nested too deeply.
     """
+    text, depth = read_bytes(path).decode("utf-8", errors="replace"), 0
     try:
-        return parse_yaml(read_bytes(path).decode("utf-8", errors="replace"))
-    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if isinstance(event, yaml.AliasEvent):
+                raise ValueError("uses YAML references, which no run writes")
+            depth += isinstance(event, yaml.CollectionStartEvent)
+            depth -= isinstance(event, yaml.CollectionEndEvent)
+            if depth > _DEEPEST:
+                raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
+        return yaml.load(text, Loader=_LOADER)
+    except (yaml.YAMLError, ValueError) as error:
         raise UserError(f"{path.name}: {first_line(error)}") from error
-
-
-def parse_yaml(text: str) -> Any:
-    """Return the mappings, lists and scalars of a YAML text; tags and references are refused.
-
-    Raises:
-        ValueError: there is a reference, or lists and mappings are nested too deeply.
-        yaml.YAMLError: the text is not plain YAML.
-    """
-    depth = 0
-    for event in yaml.parse(text, Loader=_LOADER):
-        if isinstance(event, yaml.AliasEvent):
-            # with which a few lines could fill the memory
-            raise ValueError("uses YAML references, which no run writes")
-        depth += isinstance(event, yaml.CollectionStartEvent)
-        depth -= isinstance(event, yaml.CollectionEndEvent)
-        if depth > _DEEPEST:
-            raise ValueError(f"lists and mappings are nested more than {_DEEPEST} deep")
-    return yaml.load(text, Loader=_LOADER)
-
-
-def map_texts(value: Any, change: Callable[[str], str]) -> Any:
-    """Return plain values, of which `change` was applied to all texts, names of entries too."""
-    if isinstance(value, dict):
-        return {map_texts(k, change): map_texts(entry, change) for k, entry in value.items()}
-    if isinstance(value, list):
-        return [map_texts(entry, change) for entry in value]
-    return change(value) if isinstance(value, str) else value
 
 
 def one_line(text: str) -> str:
@@ -276,33 +235,10 @@ def code_block(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def without_home(text: str) -> str:
-    """Return the text with `~` in the place of the home folder, as a whole or before a path."""
-    return "~".join(_around_home(text))
-
-
-def shell_command(arguments: Sequence[str]) -> str:
-    """Return the command line of arguments, with `"$HOME"` in the place of the home folder."""
-    words = (
-        '"$HOME"'.join(shlex.quote(text) if text else "" for text in _around_home(argument))
-        for argument in arguments
-    )
-    return " ".join(word or "''" for word in words)
-
-
-def _around_home(text: str) -> list[str]:
-    """Return what is before, between and after the occurrences of the home folder."""
-    home = str(Path.home())
-    return [text] if home == "/" else re.split(rf"(?<![\w.~-]){re.escape(home)}(?![\w-])", text)
-
-
 def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
-    """Check that a server answers at `url` within `CONNECT_TIMEOUT_S`; proxies are respected.
+    """Raise a `UserError` if no server answers at `url` within `CONNECT_TIMEOUT_S`.
 
     The clients that download would retry for 20 seconds and more before they give up.
-
-    Raises:
-        UserError: no server answers; the message names `what`, the address and `offline`.
     """
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")

@@ -8,7 +8,7 @@ import importlib
 import inspect
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_type_hints
 
@@ -59,11 +59,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any] | None:
 
 
 def check(value: Any, hint: Any, option: str) -> Any:
-    """Return a value, NumPy's numbers as Python's, after checking it against a declared type.
-
-    Raises:
-        UserError: it does not fit; the message names `option`.
-    """
+    """Return a value, NumPy's numbers as Python's, after checking it against a declared type."""
     adapter = _adapter(hint)
     if adapter is None:
         return value
@@ -129,14 +125,8 @@ def hints_of(kind: Any) -> dict[str, Any]:
 def typed(node: Any, schema: type[Schema], option: str = "") -> Schema:
     """Return the dataclass `schema` filled from a config node, each value checked by its type.
 
-    Args:
-        node: the node of the config, or a mapping.
-        schema: the dataclass.
-        option: the node's dotted name, for messages; empty for the whole config, which may have
-            further entries that others refer to.
-
-    Raises:
-        UserError: an option is unknown, missing or invalid.
+    `option` is the node's dotted name, for messages; empty for the whole config, which may have
+    further entries that others refer to.
     """
     values = _resolved(node, option)
     if not option:
@@ -154,15 +144,8 @@ def typed(node: Any, schema: type[Schema], option: str = "") -> Schema:
 def build(node: Any, option: str, **arguments: Any) -> Any:
     """Build the object that `node._target_` names, with `arguments` besides the node's own.
 
-    Arguments of this project's own classes are checked against their declared types first.
-
-    Args:
-        node: the node of the config.
-        option: the node's dotted name, for messages.
-        arguments: further arguments.
-
-    Raises:
-        UserError: an argument is invalid, or the node names no class.
+    Arguments of this project's own classes are checked against their declared types first;
+    `option` is the node's dotted name, for messages.
     """
     import hydra
     from omegaconf.errors import OmegaConfBaseException
@@ -183,11 +166,7 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
 
 
 def check_node(node: Any, option: str) -> dict[str, Any]:
-    """Return a node's values after checking those that are arguments of this project's classes.
-
-    Raises:
-        UserError: one has another type than its class declares.
-    """
+    """Return a node's values after checking those that are arguments of this project's classes."""
     values = _resolved(node, option)
     if not isinstance(values, dict):
         raise UserError(f"{option} is no mapping of options, got {values!r}")
@@ -228,17 +207,14 @@ def _resolved(node: Any, option: str) -> Any:
 
 def _check_arguments(values: Any, option: str) -> None:
     """Check what a node, and those within it, sets of this project's classes."""
-    entries: Iterable[tuple[Any, Any]] = enumerate(values)
-    hints: Mapping[str, Any] = {}
-    if isinstance(values, dict):
-        entries, target = values.items(), str(values.get(TARGET, ""))
-        if target.startswith("tartan."):
-            module, _, name = target.rpartition(".")
-            try:
-                hints = hints_of(getattr(importlib.import_module(module), name))
-            except (ImportError, AttributeError):
-                return  # which building it reports
-    for key, value in entries:
+    hints: Mapping[Any, Any] = {}
+    if isinstance(values, dict) and str(values.get(TARGET, "")).startswith("tartan."):
+        module, _, name = str(values[TARGET]).rpartition(".")
+        try:
+            hints = hints_of(getattr(importlib.import_module(module), name))
+        except (ImportError, AttributeError):
+            return  # which building it reports
+    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
         is_node = isinstance(value, (dict, list))
         if key in hints and not (is_node and TARGET in str(value)):
             check(value, hints[key], f"{option}.{key}")
@@ -250,19 +226,16 @@ def _message(error: ValidationError, value: Any, option: str) -> str:
     """Return in one line what is wrong with the first invalid value, and its dotted name."""
     errors = error.errors(include_url=False, include_context=False)
     location, missing = errors[0]["loc"], errors[0]["type"].startswith("missing")
-    names = [option] if option else []
+    names: list[str] = []
     for key in location[:-1] if missing else location:
         try:
             value = value[key]
         except (TypeError, LookupError):  # the name of a member of a union
             break
         names.append(str(key))
-    depth = len(names) - bool(option)
-    allowed = dict.fromkeys(
-        entry["msg"].removeprefix("Value error, ")
-        for entry in errors
-        if entry["loc"][:depth] == location[:depth]
-    )
-    names += [str(location[-1])] if missing else []
-    place = ".".join(names) + ": " if names else ""
-    return f"{place}{' or '.join(allowed)}" + ("" if missing else f", got {value!r}")
+    depth = len(names)
+    alternatives = [one["msg"] for one in errors if one["loc"][:depth] == location[:depth]]
+    allowed = " or ".join(dict.fromkeys(m.removeprefix("Value error, ") for m in alternatives))
+    place = ".".join(filter(None, [option, *names, str(location[-1]) if missing else ""]))
+    start = f"{place}: " if place else ""
+    return f"{start}{allowed}" + ("" if missing else f", got {value!r}")

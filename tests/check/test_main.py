@@ -76,7 +76,7 @@ def test_the_runs_own_warnings_and_what_it_leaves_aside_are_told(check, tmp_path
     [
         ("auxiliary.dapt.path=/nowhere/corpus.txt", "/nowhere/corpus.txt"),
         ("micro_batch_size=0", "micro_batch_size"),
-        ("output=/nowhere/check.json", "output=/nowhere/check.json"),
+        ("output=/nowhere/check.json", "/nowhere/check.json"),
         ("-m", "leave out -m"),
     ],
 )

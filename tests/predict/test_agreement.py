@@ -13,7 +13,7 @@ from tartan.encoders.export import save_classifier
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.tiny import letter_pair_tokenizer
-from tartan.predict.predictor import Predictor
+from tartan.predict.predict import Predictor
 from tests.encoders.bodies import random_body
 from tests.predict.conftest import LABELS, TEXTS
 
@@ -40,7 +40,7 @@ def by_predict(predict, folder, tmp_path, batch_size):
     (tmp_path / "in.jsonl").write_text("".join(json.dumps({"text": t}) + "\n" for t in TEXTS))
     options = {"batch_size": batch_size, "max_length": 32, "overwrite": True}
     predict(tmp_path / "in.jsonl", tmp_path / "out.jsonl", model=str(folder), **options)
-    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().splitlines()]
+    records = [json.loads(line) for line in (tmp_path / "out.jsonl").read_text().split("\n")[:-1]]
     return np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
 
 

@@ -58,7 +58,7 @@ def test_the_latest_run(cli, classifier, tmp_path):
     (run / "result.json").touch()
     done = cli("model=latest", "input=in.csv", "output=out.csv")
     assert done.returncode == 0, done.stderr
-    assert done.stdout.decode().splitlines()[0] == "model runs/a=1,b/seed=0"
+    assert done.stderr.decode() == "model runs/a=1,b/seed=0\n"
     elsewhere = cli("model=latest", "runs_dir=x", "input=in.csv", "output=b.csv")
     assert elsewhere.returncode == 1
     assert elsewhere.stderr.decode().startswith("error: model=latest: no finished run with a class")

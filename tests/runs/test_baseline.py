@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-import pytest
-
 import tartan.runs.baselines as baseline
 from tartan.runs.baselines import tf_idf_baseline
 from tartan.settings import build
@@ -42,16 +40,9 @@ def test_a_search_does_not_look_at_test(tmp_path):
     assert found(tmp_path, "evaluate_test=false").test is None
 
 
-def test_texts_without_words_have_none(tmp_path):
+def test_images_texts_without_words_and_many_texts_have_none(tmp_path, cache_dir, monkeypatch):
+    config = config_of(["task=digits", f"cache_dir={cache_dir}"])
+    assert tf_idf_baseline(config, build(config.task, "task").load()) is None
     assert found(tmp_path, texts=("! ?", "? !")) is None
-
-
-def test_many_texts_have_none(tmp_path, monkeypatch):
     monkeypatch.setattr(baseline, "_MOST", 19)
     assert found(tmp_path) is None
-
-
-@pytest.mark.parametrize("task", ["digits"])
-def test_images_have_none(task, cache_dir):
-    config = config_of([f"task={task}", f"cache_dir={cache_dir}"])
-    assert tf_idf_baseline(config, build(config.task, "task").load()) is None

@@ -66,7 +66,6 @@ def test_its_metadata_and_words_are_the_results(meta_run):
         for name in ("macro_f1", "micro_f1", "weighted_f1"):
             value = meta_run.result[split]["whole"]["metrics"][name]
             assert values[f"{split} {name}"] == pytest.approx(value, abs=1e-4)
-    assert "1 of the 31 examples of test have content that train has too" in card.text
     assert "Few test examples (below 20)" in card.text
     assert f"- encoder (tiny): {UNKNOWN}" in card.text
     assert "None" not in re.sub(r"```.*?```", "", card.text, flags=re.DOTALL)
@@ -99,18 +98,18 @@ def test_classes_are_scored_one_by_one(meta_run):
 def test_names_stay_in_their_place_and_the_home_folder_is_not_published(
     meta_run, tmp_path, monkeypatch
 ):
-    monkeypatch.setenv("HOME", "/home/jane")
+    monkeypatch.setenv("HOME", "/home/jane_doe")
     config = OmegaConf.load(meta_run.folder / "config.yaml")
-    config.task.name, config.task.train = "a\n```\n# Title", "/home/jane/labels.csv"
+    config.task.name, config.task.train = "a\n```\n# Title", "/home/jane_doe/labels.csv"
     changed = json.loads(json.dumps(meta_run.result))
-    changed |= {"encoder": "/home/jane/encoder", "task": "a`<b>x</b>", "method": "m`n"}
-    changed["auxiliaries"]["dapt"]["source"] = "/home/jane/texts.txt"
+    changed |= {"encoder": "/home/jane_doe/encoder", "task": "a`<b>x</b>", "method": "m`n"}
+    changed["auxiliaries"]["dapt"]["source"] = "/home/jane_doe/texts.txt"
     text = written_again(meta_run, tmp_path, changed, config)
     assert r"The task is a\`&lt;b&gt;x&lt;/b&gt;." in text
     assert "with the method\n" + r"m\`n" in text
     assert "jane" not in text
     assert r"\~/texts.txt" in text
-    (block,) = re.findall(r"````yaml\n(.*?)\n````", text, re.DOTALL)
+    (block,) = re.findall(r"```+yaml\n(.*?)\n```+", text, re.DOTALL)
     task = yaml.safe_load(block)["task"]
     assert (task["name"], task["train"]) == (config.task.name, "~/labels.csv")
 
@@ -140,7 +139,6 @@ def test_the_lines_for_a_classifier_in_parts_work(data_dir, cache_dir, tmp_path,
         ("---\nlicense: other\nlicense_name: own-terms\n---\n", "own-terms"),
         ("# No metadata\n", UNKNOWN),
         ("---\nlicense: [\n---\n", UNKNOWN),
-        ("---\na: &x 1\nlicense: *x\n---\n", UNKNOWN),
         ("---\nlicense: " + "[" * 5000 + "]" * 5000 + "\n---\n", UNKNOWN),
         (None, UNKNOWN),
     ],

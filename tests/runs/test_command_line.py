@@ -13,15 +13,9 @@ import sys
 import pytest
 import yaml
 
-from tartan.runs.command_line import (
-    message_of,
-    quiet_at_closed_pipe,
-    quiet_libraries,
-    run_child,
-    run_command_line,
-)
+from tartan.runs.command_line import message_of, quiet_libraries, run_child, run_command_line
 from tests.conftest import ROOT
-from tests.in_process import CONF, config_of
+from tests.in_process import config_of
 
 
 @pytest.fixture(autouse=True)
@@ -37,29 +31,24 @@ def _as_users_have_it(monkeypatch):
 
 @pytest.mark.parametrize(
     "override",
-    [
-        "task.max_lenght=8", "encodr=minilm", "encoder=minlm", "weighting=null", "seed", "seed=[1,",
-        "+experiment=acl_arc_mta", "task.text=Größe", "~nothing", "+seed=3",
-    ],
-)  # fmt: skip
+    ["task.max_lenght=8", "encodr=minilm", "encoder=minlm", "seed=[1,", "+experiment=acl_arc_mta"],
+)
 def test_a_wrong_option_is_explained_in_one_line(override):
     with pytest.raises(Exception) as caught:  # noqa: PT011
         config_of([override])
     line = message_of(caught.value)
     assert line is not None
     assert len(line.splitlines()) == 1
-    assert re.search(r"lenght|encodr|minlm|string|mta|seed|Größe|nothing", line)
+    assert re.search(r"lenght|encodr|minlm|mta|seed", line)
 
 
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
         (["-m", "seed=0,1", "encoder=minlm"], "encoder/minlm"),
-        (["seed=${oc.env:NOPE}"], "NOPE"),
         (["hydra.searchpath=[file://nowhere]"], "nowhere"),
         (["hydra.run.dir={folder}/file/run"], "file/run: Not a directory"),
         (["hydra.job.chdir=true"], "chdir"),
-        (["--sed=3"], "--sed"),
     ],
 )
 def test_the_command_exits_with_one_line(run_cli, arguments, said, tmp_path):
@@ -77,11 +66,6 @@ def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
     finished = run_cli("encoder=minlm", timeout=60)
     assert finished.returncode == 1
     assert "Traceback" in finished.stderr
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
-    monkeypatch.setattr(sys, "argv", ["run"])
-    run_command_line(lambda: None)  # commands that this one starts do not take its switch for ours
-    assert os.environ["HYDRA_FULL_ERROR"] == "1"
-    assert len(run_cli("encoder=minlm", timeout=60).stderr.splitlines()) == 1
 
 
 def test_other_errors_stay_and_those_of_files_are_one_line(capsys, monkeypatch):
@@ -114,13 +98,10 @@ def arguments_of(line, monkeypatch):
     ("line", "ordered"),
     [
         ("a=1 -m seed=0,1", "-m a=1 seed=0,1"),
-        ("a=1 --config-dir mine -m b=2", "--config-dir mine -m a=1 b=2"),
-        ("a=1 --config-dir=mine b=2 -cd x", "--config-dir=mine -cd x a=1 b=2"),
+        ("a=1 --config-dir mine ~c -m b=2", "--config-dir mine -m a=1 ~c b=2"),
         ("a=1 --cfg job b=2 --resolve", "--cfg job --resolve a=1 b=2"),
-        ("-m a=1 b=-m", "-m a=1 b=-m"),
         ("experiment=b search=paper -m", "-m +experiment=b +search=paper"),
         ("+debug=fast +experiment=b seed=1", "+experiment=b seed=1 +debug=fast"),
-        ("", ""),
     ],
 )
 def test_flags_come_first_and_debug_last(line, ordered, monkeypatch, tmp_path):
@@ -137,16 +118,6 @@ def test_the_folder_conf_is_found_by_itself(monkeypatch, tmp_path):
     assert arguments_of("a=1", monkeypatch) == ["a=1"]
 
 
-def test_help_offers_experiments_and_not_what_they_share(run_cli):
-    shown = run_cli("--help", timeout=60).stdout
-    launchers = sorted(path.stem for path in (CONF / "hydra" / "launcher").glob("*.yaml"))
-    assert f"\nhydra/launcher: {', '.join(launchers)} (of sweeps, -m)\n" in shown
-    (offered,) = [line for line in shown.splitlines() if line.startswith("experiment: ")]
-    names = set(offered.removeprefix("experiment: ").split(", "))
-    assert names >= {"acl_arc_meta", "custom", "quickstart"}
-    assert not {"paper", "paper_joint", "images", "docstrings", "minilm_pretrain"} & names
-
-
 @pytest.mark.parametrize("command", ["src.run", "src.compare"])
 def test_help_into_a_closed_pipe_ends_quietly(command):
     read, write = os.pipe()
@@ -159,22 +130,10 @@ def test_help_into_a_closed_pipe_ends_quietly(command):
     assert (done.returncode, done.stderr) == (141, "")
 
 
-def test_another_broken_pipe_is_an_error(capfd):
-    with pytest.raises(BrokenPipeError), quiet_at_closed_pipe():
-        raise BrokenPipeError
-
-
 def test_a_warning_that_names_a_strangers_file_does_not_command_the_terminal(caplog):
     quiet_libraries()
     logging.getLogger("tartan").warning("left out: %s", "\x1b]0;owned\x07")
     assert caplog.messages == ["left out: \\x1b]0;owned\\x07"]
-
-
-@pytest.mark.parametrize(
-    ("code", "expected"), [("", 0), ("exit(3)", 3), ("import os; os.kill(os.getpid(), 9)", 137)]
-)
-def test_a_childs_exit_code_is_the_commands(code, expected):
-    assert run_child([sys.executable, "-c", code]) == expected
 
 
 SLOW = """
@@ -208,3 +167,4 @@ def test_an_interrupted_child_finishes_what_it_does(tmp_path):
     _, errors = parent.communicate(timeout=60)
     assert written.read_text() == "checkpoint"
     assert (parent.returncode, errors) == (128 + signal.SIGINT, "")
+    assert run_child([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137

@@ -1,9 +1,10 @@
-"""A run's folder: one process at a time, the same command only, and no stranger's code."""
+"""A run's folder: its name, one process at a time, the same command only, no stranger's code."""
 
 from __future__ import annotations
 
 import json
-import os
+import re
+import shlex
 import threading
 
 import pytest
@@ -15,11 +16,12 @@ from tartan.errors import BusyError, UserError
 from tartan.runs.folder import (
     LOCK,
     check_same_inputs,
+    command_of,
     exclusive_run,
     fresh_folder,
     is_running,
-    newer_data,
-    remove_unbegun,
+    places_of,
+    run_name,
 )
 from tartan.runs.result import stored_result
 from tests.conftest import ROOT
@@ -29,6 +31,68 @@ from tests.programs import called_for_text
 from tests.runs.small_result import SMALL, small_result
 
 CONFIG = {"seed": 0, "cache_dir": "/a", "encoder": {"name": "tiny"}, "lr": "${seed}", "run": {}}
+LONG = [f"task.{split}=/home/someone/with/a/long/path/to/{split}.jsonl" for split in "abcdef"]
+
+
+def name(*overrides, task="toy", method="finetune", seed=0) -> str:
+    return run_name(overrides, task, method, seed)
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (["+experiment=acl_arc_meta"], "acl_arc_meta/seed=0"),
+        ([], "toy_finetune/seed=0"),
+        (["b=1", "seed=0", "a=2", "b=3"], "toy_finetune/a=2,b=3,seed=0"),
+        (["data_dir=/x", "num_workers=2", "~logger.csv", "run.stage=x"], "toy_finetune/seed=0"),
+        (["a=${.b}"], "toy_finetune/a=-.b-,seed=0"),
+        (["task.train=../../etc/x"], "toy_finetune/seed=0,task.train=..-..-etc-x"),
+    ],
+)
+def test_the_name_lists_what_changes_the_training_and_the_seed(overrides, expected):
+    assert name(*overrides) == expected
+    assert run_name(OmegaConf.create({"task": overrides}).task, "toy", "finetune", 0) == expected
+
+
+@pytest.mark.parametrize(
+    ("overrides", "expected"),
+    [
+        (
+            ["+experiment=custom", "auxiliary.dapt.path='my texts/'", "encoder=minilm",
+             "task.train=data/labels.csv"],
+            "custom/labels-my-texts-minilm-seed3-[0-9a-f]{6}",
+        ),
+        (["task.test_share=0.34", *LONG[:3]], "toy_finetune/a-b-c-0.34-seed3-[0-9a-f]{6}"),
+        (["x=Grüße 'an' \"alle\" & $HOME; `x` | * and more of it"], "toy_finetune/[A-Za-z0-9.-]+"),
+    ],
+)  # fmt: skip
+def test_a_long_name_has_the_values_and_a_digest(overrides, expected):
+    found = name(*overrides, seed=3)
+    assert re.fullmatch(expected, found)
+    assert len(found.partition("/")[2]) <= 50
+
+
+def test_long_names_differ_where_options_or_seeds_do():
+    names = {name(*LONG, f"zzz={value}", seed=seed) for value in range(50) for seed in range(2)}
+    assert len(names) == 100
+    assert name(*LONG, "zzz=1") == name("zzz=1", *LONG)
+
+
+def test_a_command_says_where_configs_and_runs_are():
+    sources = [
+        {"provider": "hydra", "path": "hydra.conf", "schema": "pkg"},
+        {"provider": "command-line", "path": "/my conf", "schema": "file"},
+    ]
+    overrides = ["hydra.searchpath=[file://here]", "hydra.mode=MULTIRUN", "hydra.sweep.dir=runs/a"]
+    hydra = {"runtime": {"config_sources": sources}, "overrides": {"hydra": overrides}}
+    for settings in (hydra, OmegaConf.create(hydra)):
+        assert shlex.split(command_of(["seed=1", "c=${oc.env:NO}"], places_of(settings))) == [
+            *("tartan", "run", "--config-dir=/my conf", "seed=1", "c=${oc.env:NO}"),
+            *("hydra.searchpath=[file://here]", "hydra.sweep.dir=runs/a"),
+        ]
+    sources[1]["path"], overrides[:] = 2, [4]
+    for damaged in (None, {"runtime": 3, "overrides": []}, hydra):
+        assert places_of(damaged) == []
 
 
 @pytest.fixture
@@ -46,10 +110,15 @@ def finished(tmp_path):
     return tmp_path
 
 
-def test_a_run_where_another_is_running_is_refused(holder, tmp_path, data_dir, cache_dir):
+def test_a_run_where_another_is_running_is_refused(
+    holder, tmp_path, data_dir, cache_dir, monkeypatch
+):
     with pytest.raises(BusyError, match=r"another process is running in .*hydra\.run\.dir"):
         tartan.runs.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
     assert not (tmp_path / "config.yaml").exists()
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    with exclusive_run(tmp_path):  # a process of the same run
+        pass
 
 
 def test_a_killed_process_leaves_the_folder_free(holder, tmp_path):
@@ -73,13 +142,7 @@ def test_a_run_may_begin_while_someone_glances(tmp_path):
         pass
 
 
-def test_processes_of_the_same_run_are_let_in(holder, tmp_path, monkeypatch):
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    with exclusive_run(tmp_path):
-        pass
-
-
-@pytest.mark.parametrize("place", [LOCK, "steps.csv", "classifier", "checkpoints/a.part"])
+@pytest.mark.parametrize("place", [LOCK, "classifier", "checkpoints/a.part"])
 def test_nothing_is_written_through_a_link_out_of_the_folder(place, tmp_path):
     run = tmp_path / "run"
     (run / "checkpoints").mkdir(parents=True)
@@ -135,16 +198,10 @@ def test_another_config_is_told_what_differs(finished, change, named):
     assert len(str(caught.value).splitlines()) == 1
 
 
+@pytest.mark.parametrize("name", ["config.yaml", "result.json", "inputs.json"])
 @pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        *((name, "{torn") for name in ("config.yaml", "result.json", "inputs.json")),
-        *((name, "[1]") for name in ("config.yaml", "result.json", "inputs.json")),
-        ("result.json", "[" * 200_000),
-        ("inputs.json", "[" * 200_000),
-        ("config.yaml", "a: " + "[" * 5_000),
-        ("config.yaml", "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\n"),
-    ],
+    "content",
+    ["{torn", "[1]", "[" * 200_000, "a: &a [1, 2]\nb: &b [*a, *a]\nc: [*b, *b]\n"],
     ids=lambda value: value[:12],
 )
 def test_a_damaged_or_hostile_file_is_named_in_one_line(name, content, finished):
@@ -176,25 +233,6 @@ def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
         assert not trap.exists()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"task": {"train": "~/text.txt"}},
-        {"auxiliary": {"dapt": {"path": "~/text.txt"}}},
-        {"auxiliary": {"aang": {"data": {"domain": {"path": "~/text.txt"}}}}},
-    ],
-)
-def test_text_that_is_newer_is_named_wherever_it_stands(options, finished, tmp_path, monkeypatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    text = tmp_path / "text.txt"
-    text.write_text("text")
-    config = OmegaConf.create(options)
-    os.utime(text, (0, 0))
-    assert newer_data(config, finished) == []
-    os.utime(text, (2**33, 2**33))
-    assert newer_data(config, finished) == [text]
-
-
 @pytest.mark.parametrize("begun_with", ["inputs.json", "config.yaml"])
 def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_with, tmp_path):
     for name in ("run", "run-2"):
@@ -204,21 +242,3 @@ def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_wit
     for name in ("run", "run-2"):
         (tmp_path / name / begun_with).touch()
     assert fresh_folder(tmp_path / "run") == tmp_path / "run-3"
-
-
-def test_the_folder_of_a_run_that_ended_before_it_began_is_not_kept(tmp_path, monkeypatch):
-    run = tmp_path / "runs" / "a"
-    (run / ".hydra").mkdir(parents=True)
-    for name in (".hydra/config.yaml", "run.log", LOCK, "mine.txt"):
-        (run / name).touch()
-    remove_unbegun(run)
-    assert (run / "mine.txt").exists()
-    (run / "mine.txt").unlink()
-    with monkeypatch.context() as patch:
-        patch.chdir(run)
-        remove_unbegun(run)
-    assert run.exists()
-    for _ in range(2):
-        remove_unbegun(run)
-        assert not run.exists()
-    assert run.parent.is_dir()

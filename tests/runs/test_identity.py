@@ -91,9 +91,8 @@ def test_the_precision_is_the_one_that_was_used():
 
 @pytest.mark.parametrize(
     ("path", "value"),
-    [("task", "x"), ("encoder", "x"), ("fingerprints", {"test": "c"}), ("metric", "micro_f1"),
-     ("labels", ["A", "B", "D"])],
-)  # fmt: skip
+    [("task", "x"), ("encoder", "x"), ("fingerprints", {"test": "c"}), ("metric", "micro_f1")],
+)
 def test_only_like_is_compared_with_like(path, value):
     other = Result.model_validate(altered(result_of("finetune", 0, 0.5), path, value))
     assert data_id(result(), drawn=False) != data_id(other, drawn=False)

@@ -46,7 +46,6 @@ def test_auxiliaries_are_listed_with_size_and_examples(meta, chain, data_dir):
     assert (tapt["kind"], tapt["examples"]) == ("task", 48)
     everything = chain.result["auxiliaries"]["dapt"]
     assert (everything["size"], everything["examples"]) == ("all", 191)
-    assert everything["fingerprint"] != dapt["fingerprint"]
 
 
 @pytest.mark.parametrize(("split", "whole", "unseen"), [("dev", 22, 21), ("test", 31, 30)])
@@ -158,12 +157,6 @@ def test_task_weights_are_those_of_the_last_step(meta, chain):
     assert sum(weights.values()) == pytest.approx(1, abs=1e-6)
     assert meta.result["stages"][0]["final_task_weights"] == weights
     assert chain.result["final_task_weights"] == {}
-
-
-def test_names_with_dollar_signs_are_no_formulas_in_the_figure(data_dir, cache_dir, tmp_path):
-    given = toy(data_dir, cache_dir, "mt_tartan", r"task.name='a$\x$'", "max_steps=2")
-    run = recorded_run(given, tmp_path / "run")
-    assert (run.folder / "task_weights.png").is_file()
 
 
 def test_auxiliary_tasks_alone_are_not_said_to_be_weighted(data_dir, cache_dir, tmp_path):

@@ -8,7 +8,7 @@ import math
 import pytest
 
 from tartan.errors import UserError
-from tartan.runs.name import RESULT
+from tartan.runs.folder import RESULT
 from tartan.runs.result import Result, read_result, write_result
 from tests.report.made_up_runs import altered, result_of
 from tests.runs.small_result import SCORES, SMALL, small_result

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError
 from tartan.runs.command_line import run_command_line, stop
-from tartan.runs.name import run_name
+from tartan.runs.folder import run_name
 from tartan.settings import CONF
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
@@ -24,13 +25,15 @@ def main(config: DictConfig) -> None:
     """Print the findings about a run of `config`; the exit code is 1 after an error."""
     from tartan.check.findings import findings_of
     from tartan.check.tables import print_findings
-    from tartan.runs.command_line import output_file, quiet_libraries
+    from tartan.runs.command_line import quiet_libraries
 
+    output = None if config.output is None else Path(str(config.output)).expanduser()
     try:
-        output = None if config.output is None else output_file(config.output)
+        if output is not None:
+            output.touch()  # now, rather than after minutes
         quiet_libraries()
         findings = findings_of(config)
-    except UserError as error:
+    except (UserError, OSError) as error:
         stop(error)
     print_findings(findings)
     if output is not None:

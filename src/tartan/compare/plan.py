@@ -11,7 +11,7 @@ from omegaconf import OmegaConf
 
 from tartan.errors import UserError
 from tartan.files import Plain, write_text_durably
-from tartan.runs.name import option_of
+from tartan.runs.folder import option_of
 
 if TYPE_CHECKING:
     from tartan.compare.request import Request

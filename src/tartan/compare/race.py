@@ -28,7 +28,7 @@ from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric, named_metric
 from tartan.files import read_json, write_text_durably
 from tartan.runs.command_line import duration, run_child
-from tartan.runs.name import RESULT
+from tartan.runs.folder import RESULT
 from tartan.runs.result import read_result
 from tartan.settings import differing, quoted
 

@@ -1,7 +1,7 @@
 """Predicts a label for each text in a file and writes the predictions to another file.
 
-`OUTPUT.unfinished` keeps the probabilities of each chunk as soon as it is predicted. After an
-interruption, the same command reads the input and writes the output anew, and predicts the rest.
+`OUTPUT.unfinished` keeps probabilities as soon as they are predicted. After an interruption, the
+same command reads the input and writes the output anew, and predicts the rest.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -27,16 +27,18 @@ from rich.progress import Progress
 from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
 from tartan.data.table import Chunk, Table
 from tartan.data.table_file import TABLES, Format, Quoting, format_of, open_table, open_text
-from tartan.encoders.saved_classifier import load_classifier
+from tartan.data.tokenise import encode_texts
+from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable
 from tartan.files import disk_advice, process_lock, sha256_of, write_durably
-from tartan.predict.predictor import Predictor
 from tartan.predict.writer import Writer
-from tartan.runs.name import RESULT
+from tartan.runs.folder import RESULT
 from tartan.settings import Checked, Count, Length
 
 STREAM = "-"
 """Name that stands for standard input or output."""
+_AT_ONCE = 1000
+"""Number of texts that are tokenised together."""
 LATEST = "latest"
 """Value of `model` that asks for the classifier of the run that finished last."""
 
@@ -69,6 +71,44 @@ class Predicted(NamedTuple):
     resumed: int
 
 
+class Predictor:
+    """A classifier that predicts in float32; batches change its results by rounding only.
+
+    `batch_size` texts go through it at once, each cut after `max_length` tokens as in training.
+    """
+
+    def __init__(
+        self, classifier: SavedClassifier, device: torch.device, batch_size: int, max_length: int
+    ) -> None:
+        self._classifier, self._device = classifier, device
+        self._batch_size, self._max_length = batch_size, max_length
+        classifier.model.to(device)
+
+    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
+        """Return the probabilities of all labels for each text, float32 `(texts, classes)`."""
+        columns = [texts] if pairs is None else [texts, pairs]
+        probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
+        for start in range(0, len(texts), _AT_ONCE):
+            portion = slice(start, start + _AT_ONCE)
+            probabilities[portion] = self._predict([list(column[portion]) for column in columns])
+        return probabilities
+
+    def _predict(self, columns: list[list[str]]) -> np.ndarray:
+        tokenizer = self._classifier.tokenizer
+        types = "token_type_ids" in tokenizer.model_input_names
+        encoded = encode_texts(columns, tokenizer, self._max_length, types)
+        # texts of similar length together, which saves padding
+        order = sorted(range(len(columns[0])), key=lambda i: -len(encoded["input_ids"][i]))
+        probabilities = np.empty((len(order), len(self._classifier.labels)), dtype=np.float32)
+        for start in range(0, len(order), self._batch_size):
+            members = order[start : start + self._batch_size]
+            batch = {name: [values[i] for i in members] for name, values in encoded.items()}
+            padded = tokenizer.pad(batch, return_tensors="pt").to(self._device)
+            logits = self._classifier.logits(padded)
+            probabilities[members] = torch.softmax(logits.float(), dim=1).cpu().numpy()
+        return probabilities
+
+
 def predict_file(settings: Settings) -> Predicted:
     """Predict a label for each row of a file, or of standard input."""
     model = _model_folder(settings)
@@ -88,110 +128,106 @@ def predict_file(settings: Settings) -> Predicted:
         device = torch.device(automatic if settings.device == "auto" else settings.device)
         predictor = Predictor(classifier, device, settings.batch_size, length)
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
+        rows, digest = _read_through(table, columns)
         if target is None:
             with open(sys.stdout.fileno(), "wb", closefd=False) as out, writer.open(out):
-                _predict(table, columns, predictor, writer, None)
-            return Predicted(writer.counts.total(), writer.counts, 0)
+                _predict(table, rows, columns, predictor, writer, None)
+            return Predicted(rows, writer.counts, 0)
         files = sorted(path for path in classifier.folder.iterdir() if path.is_file())
         content = [(path.name, sha256_of(path)) for path in files]
         options = (columns.text, columns.pair, settings.batch_size, length, str(device))
         with _unfinished(target).open("a+b") as file:
-            unfinished = Unfinished(file, (content, options))
+            unfinished = Unfinished(file, (digest, content, options), len(classifier.labels))
 
             def write(path: Path) -> None:
                 with writer.open(str(path)):
-                    _predict(table, columns, predictor, writer, unfinished)
+                    _predict(table, rows, columns, predictor, writer, unfinished)
 
             write_durably(target, write)
         _unfinished(target).unlink()
-        return Predicted(writer.counts.total(), writer.counts, unfinished.resumed)
+        return Predicted(rows, writer.counts, unfinished.resumed)
 
 
 class Unfinished:
-    """The probabilities of the chunks that were predicted so far, one chunk a line of a file.
+    """The probabilities of the rows that were predicted so far: float32, behind a line.
 
-    Args:
-        file: the file, which is read from its start and appended to.
-        settings: all that predictions depend on, except the input.
-
-    Attributes:
-        resumed: number of rows that were read from what was there before.
+    The line is a digest of `made_of`: all that predictions depend on. `resumed` is the number of
+    rows that were read from what was there before.
     """
 
-    def __init__(self, file: IO[bytes], settings: Any) -> None:
-        versions = [version(name) for name in ("torch", "transformers", "pyarrow")]
-        self._settings = json.dumps([settings, versions])
-        self._file, self.resumed = file, 0
+    def __init__(self, file: IO[bytes], made_of: Any, labels: int) -> None:
+        self._file, self._labels, self.resumed = file, labels, 0
+        versions = [version(name) for name in ("torch", "transformers")]
+        key = hashlib.sha256(json.dumps([made_of, versions]).encode()).hexdigest()
         file.seek(0)
-
-    def read(self, chunk: Chunk | None) -> np.ndarray | None:
-        """Return the probabilities of the next chunk, or cut off what is torn and return None.
-
-        Raises:
-            UserError: they were made of another chunk, or with other settings.
-        """
-        start, line = self._file.tell(), self._file.readline().decode(errors="replace")
-        content, _, checksum = line.rpartition(" ")
-        if checksum != f"{_digest(content)}\n":
-            self._file.truncate(start)
-            return None
-        key, probabilities = content.split()
-        if chunk is None or key != self._key(chunk):
+        begun = file.readline()
+        if not begun.endswith(b"\n"):  # it is new, or was interrupted here
+            file.truncate(0)
+            file.write(f"{key}\n".encode())
+        elif begun != f"{key}\n".encode():
             raise UserError(
-                f"{self._file.name} was begun with another input, model or other options; use the "
-                "same, or start over with resume=false"
+                f"{file.name} was begun with another input, model or other options; use the same, "
+                "or start over with resume=false"
             )
-        self.resumed += len(chunk.rows)
-        return np.frombuffer(bytes.fromhex(probabilities), "f4").reshape(len(chunk.rows), -1)
 
-    def append(self, chunk: Chunk, probabilities: np.ndarray) -> None:
-        """Add a chunk: when this returns, it survives an interruption."""
-        content = f"{self._key(chunk)} {probabilities.tobytes().hex()}"
-        self._file.write(f"{content} {_digest(content)}\n".encode())
+    def read(self, rows: int) -> np.ndarray | None:
+        """Return the probabilities of the next rows, or cut off what is torn and return None."""
+        start = self._file.tell()
+        content = self._file.read(4 * rows * self._labels)
+        if len(content) == 4 * rows * self._labels:
+            found = np.frombuffer(content, "f4").reshape(rows, -1)
+            if np.allclose(found.sum(axis=1), 1, atol=1e-3):  # a power cut may leave zeros
+                self.resumed += rows
+                return found
+        self._file.truncate(start)
+        return None
+
+    def append(self, probabilities: np.ndarray) -> None:
+        """Add rows: when this returns, they survive an interruption."""
+        self._file.write(probabilities.tobytes())
         self._file.flush()
         os.fsync(self._file.fileno())
 
-    def _key(self, chunk: Chunk) -> str:
-        return _digest(self._settings + chunk.digest())
+
+def _read_through(table: Table, columns: Columns) -> tuple[int, str]:
+    """Return the number of rows, and a digest of them, once all of them could be read."""
+    rows, digest = 0, hashlib.sha256()
+    for chunk in table.chunks():
+        _texts(chunk, columns)
+        digest.update(chunk.digest().encode())
+        rows += len(chunk.rows)
+    return rows, digest.hexdigest()
 
 
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="surrogateescape")).hexdigest()
+def _texts(chunk: Chunk, columns: Columns) -> tuple[list[str], list[str] | None]:
+    texts = [text_of(row, columns.text) for row in chunk.rows]
+    if columns.pair is None:
+        return texts, None
+    return texts, [text_of(row, columns.pair) for row in chunk.rows]
 
 
 def _predict(
     table: Table,
+    rows: int,
     columns: Columns,
     predictor: Predictor,
     writer: Writer,
     unfinished: Unfinished | None,
 ) -> None:
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task, done = bar.add_task("predicting", total=None), 0
+        task = bar.add_task("predicting", total=rows)
         for chunk in table.chunks():
-            probabilities = unfinished.read(chunk) if unfinished else None
-            is_new = probabilities is None
+            probabilities = unfinished.read(len(chunk.rows)) if unfinished else None
             if probabilities is None:
-                probabilities = _probabilities(chunk, columns, predictor)
+                probabilities = predictor.predict(*_texts(chunk, columns))
+                finite = np.isfinite(probabilities).all(axis=1)
+                if not finite.all():  # the first class is no default
+                    place = chunk.rows[int(finite.argmin())].place
+                    raise UserError(f"{place}: the classifier gives it no finite probabilities")
+                if unfinished:
+                    unfinished.append(probabilities)
             writer.write(chunk, probabilities)
-            if unfinished and is_new:  # not before it was written, which may fail at a row
-                unfinished.append(chunk, probabilities)
-            done += len(chunk.rows)
-            bar.update(task, description=f"predicting {done:,} rows")
-        if unfinished:
-            unfinished.read(None)  # nothing, unless the input has fewer rows than before
-
-
-def _probabilities(chunk: Chunk, columns: Columns, predictor: Predictor) -> np.ndarray:
-    texts, pairs = [text_of(row, columns.text) for row in chunk.rows], None
-    if columns.pair is not None:
-        pairs = [text_of(row, columns.pair) for row in chunk.rows]
-    probabilities = predictor.predict(texts, pairs)
-    finite = np.isfinite(probabilities).all(axis=1)
-    if not finite.all():  # the first class is no default
-        place = chunk.rows[int(finite.argmin())].place
-        raise UserError(f"{place}: the classifier gives it no finite probabilities")
-    return probabilities
+            bar.advance(task, len(chunk.rows))
 
 
 @contextmanager
@@ -226,8 +262,7 @@ def _model_folder(settings: Settings) -> Path:
     if not results:
         raise UserError(f"model={LATEST}: no finished run with a classifier below {runs}")
     model = max(results, key=lambda result: result.stat().st_mtime_ns).parent
-    stream = sys.stderr if settings.output == STREAM else sys.stdout
-    print(printable(f"model {model}"), file=stream, flush=True)
+    print(printable(f"model {model}"), file=sys.stderr, flush=True)
     return model
 
 

@@ -1,8 +1,4 @@
-"""Joins rows with their predictions and writes them in any format.
-
-The columns of the input are written as they were read: fields of CSV as text, JSON objects
-character for character, columns of Parquet with their types.
-"""
+"""Joins rows with their predictions and writes them as CSV, TSV, JSON lines or Parquet."""
 
 from __future__ import annotations
 
@@ -20,7 +16,7 @@ import pyarrow.parquet as pq
 
 from tartan.data.table import Chunk, Row, Table
 from tartan.data.table_file import DelimitedTable, Format, JsonTable
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 
 
 class Writer:
@@ -32,22 +28,21 @@ class Writer:
 
     def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
         self.counts = Counter(dict.fromkeys(labels, 0))
-        self._table, self._target, self._labels = table, target, labels
-        scores = [(f"{prefix}probability_{label}", pa.float32()) for label in labels]
-        self._added = pa.schema([(f"{prefix}predicted_label", pa.string()), *scores])
-        self._check_free(table.columns, table.source)
+        self._labels, self._target = labels, target
+        self._added = [f"{prefix}predicted_label", *(f"{prefix}probability_{x}" for x in labels)]
         self._of_json, self._is_csv = isinstance(table, JsonTable), target.kind in ("csv", "tsv")
+        self._columns = list(table.columns) if self._of_json else table.schema.names
         self._separator = "\t" if target.kind == "tsv" else ","
         if isinstance(table, DelimitedTable) and table.usual == self._separator:
             self._separator = table.separator
-        read = table.schema
-        if self._of_json and target.kind != "jsonl":
-            read = self._columns(table.sample(), None).schema
-        if target.kind != "parquet" and any("binary" in str(kind) for kind in read.types):
-            raise UserError(f"{table.source} holds bytes, which {target.kind} cannot")
-        if not self._is_csv and read.names.count("") > 1:
+        if self._of_json and target.kind == "parquet":
+            raise UserError(f"{table.source} has no types for Parquet; name a .jsonl or .csv")
+        if not self._is_csv and self._columns.count("") > 1:
             raise UserError(f"{table.source} has columns without a name; name them")
-        self._read, self._schema = read, pa.schema([*read, *self._added], read.metadata)
+        self._check_free(self._columns, table.source)
+        types = [pa.string(), *(pa.float32() for _ in labels)]
+        added = list(map(pa.field, self._added, types))
+        self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
 
     @contextmanager
     def open(self, path: str | IO[bytes]) -> Iterator[None]:
@@ -58,42 +53,36 @@ class Writer:
             return
         with pa.output_stream(path, compression=self._target.compression) as self._file:
             if self._is_csv:
-                self._write_csv([self._schema.names])
+                self._write_csv([[*self._columns, *self._added]])
             yield
 
     def write(self, chunk: Chunk, probabilities: np.ndarray) -> None:
         """Write the rows of a chunk with the probability of each label, float32 `(rows, labels)`.
 
-        Raises:
-            UserError: the format cannot hold them.
+        A `UserError` says that the format cannot hold them.
         """
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
-        columns = chunk.columns
-        if self._of_json:
-            for row in chunk.rows:
-                self._check_free(row.values, row.place)
-            if self._target.kind != "jsonl":
-                columns = self._columns(chunk.rows, self._read)
         if self._target.kind == "parquet":
             added = [pa.array(predicted), *map(pa.array, probabilities.T)]
-            self._file.write_table(pa.table([*columns.columns, *added], schema=self._schema))
+            self._file.write_table(pa.table([*chunk.columns.columns, *added], schema=self._schema))
             return
         # as few digits as give the same float32 back
         scores = [[float(str(value)) for value in column] for column in probabilities.T]
-        values = [column.to_pylist() for column in columns.columns]
+        added = list(zip(predicted, *scores, strict=True))
         if self._is_csv:
-            self._write_csv(zip(*values, predicted, *scores, strict=True))
+            fields = [column.to_pylist() for column in chunk.columns.columns]
+            rows = map(self._fields, chunk.rows) if self._of_json else zip(*fields, strict=True)
+            self._write_csv([*row, *new] for row, new in zip(rows, added, strict=True))
             return
-        records, names = ([], self._schema.names)
+        records = chunk.columns.to_pylist()
         if self._of_json:
-            (records,), names, values = values, self._added.names, []
-        rows = zip(*values, predicted, *scores, strict=True)
-        lines = [_as_json(dict(zip(names, row, strict=True))) for row in rows]
-        if records:  # the objects that were read, which hold at least a text
-            both = zip(records, lines, strict=True)
-            lines = [f"{record[:-1].rstrip()}, {added[1:]}" for record, added in both]
-        self._file.write("".join(f"{line}\n" for line in lines).encode())
+            for row in chunk.rows:
+                self._check_free(row.values, row.place)
+            records = [dict(row.values) for row in chunk.rows]
+        for record, new in zip(records, added, strict=True):
+            record |= dict(zip(self._added, new, strict=True))
+        self._file.write("".join(f"{_as_json(record)}\n" for record in records).encode())
 
     def _write_csv(self, rows: Iterable[Sequence[Any]]) -> None:
         lines: list[str] = []
@@ -104,26 +93,17 @@ class Writer:
         self._file.write("".join(f"{line[:-2]}\n" for line in lines).encode())
 
     def _check_free(self, columns: Iterable[str], place: str) -> None:
-        if taken := set(self._added.names).intersection(columns):
+        if taken := set(self._added).intersection(columns):
             raise UserError(f"{place}: there is a column {min(taken)} already; use prefix=PREFIX")
 
-    def _columns(self, rows: Sequence[Row], schema: pa.Schema | None) -> pa.Table:
-        """Return rows of JSON in the columns that the first rows have, unchanged."""
-        names = list(self._table.columns)
-        values = [dict.fromkeys(names) | dict(row.values) for row in rows]
-        if self._is_csv:
-            values = [dict(zip(row, _as_text(row.values()), strict=True)) for row in values]
-        try:
-            table = pa.table({name: [row[name] for row in values] for name in names}, schema)
-            # Arrow drops fields that the first rows did not have; NaN does not equal itself
-            if schema and (read := table.to_pylist()) != values and str(read) != str(values):
-                raise ValueError("fields or types differ from those of the first rows")
-        except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
+    def _fields(self, row: Row) -> list[Any]:
+        """Return the values of a JSON object in the columns that the first rows have."""
+        if others := row.values.keys() - set(self._columns):
             raise UserError(
-                f"{rows[0].place} and on: cannot be {self._target.kind} ({first_line(error)}); "
-                "name an output that ends in .jsonl"
-            ) from error
-        return table
+                f"{row.place}: the first rows have no {min(others)}; name an output that ends in "
+                ".jsonl"
+            )
+        return [row.values.get(name) for name in self._columns]
 
 
 def _as_json(row: dict[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Reads all runs below a folder as plain data: finished, unfinished and planned ones."""
+"""Reads all runs below a folder as plain data: finished and unfinished ones."""
 
 from __future__ import annotations
 
@@ -14,10 +14,9 @@ from pydantic import Field
 
 from tartan.errors import UserError, first_line
 from tartan.files import Plain, read_bytes, read_json, read_yaml
-from tartan.runs.folder import is_running, stored_options
-from tartan.runs.name import RESULT, command_of, places_of
+from tartan.runs.folder import RESULT, command_of, is_running, places_of, stored_options
 from tartan.runs.result import Result, read_result
-from tartan.runs.sweep import ENDED, PLAN, RECORDS
+from tartan.runs.sweep import ENDED, RECORDS
 
 State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
 _LARGEST_LOG = 512 << 20
@@ -96,7 +95,6 @@ def find_runs(root: Path) -> Folders:
         if record.is_dir() and hidden == [RECORDS]:  # a killed comparison leaves a hidden folder
             try:
                 later = _jobs_of_sweep(record, root, jobs)
-                # a sweep that was interrupted before a job has only its plan for it
                 planned |= {c: job for c, job in later.items() if job.name or c not in planned}
             except (UserError, OSError) as error:
                 folders.unreadable[record.relative_to(root).as_posix()] = str(error)
@@ -176,10 +174,6 @@ def _unfinished(folder: Path, name: str) -> Job:
     return Job(state, name, "", "".join(f"{r.stage}, step {r.step:.0f}" for r in last.itertuples()))
 
 
-class _Plan(Plain):
-    commands: Annotated[list[_Text], Field(max_length=100_000)]
-
-
 class _Report(Plain):
     state: _Text
     folder: _Text
@@ -192,9 +186,8 @@ def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[st
     sweep = record.parents[1].relative_to(root).as_posix()
     start = "" if sweep == "." else f"{sweep}/"
     names = {name.removeprefix(start): name for name in jobs if name.startswith(start)}
-    plan, ended = record / PLAN, (record / ENDED).exists()
-    commands = read_json(plan, _Plan).commands if plan.is_file() else []
-    planned = {command: Job("missing", "", command) for command in commands}
+    ended = (record / ENDED).exists()
+    planned: dict[str, Job] = {}
     for path in sorted(record.glob("[0-9]*.json")):
         report = read_json(path, _Report)
         # the sweep's folder may have been moved since, as a whole

@@ -22,7 +22,7 @@ from tartan.methods.fit import StageOutcome
 from tartan.methods.flops import BACKWARD
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
-from tartan.runs.name import option_of
+from tartan.runs.folder import option_of
 from tartan.runs.outcome import whole_of
 from tartan.runs.prepare import has_no_end_task, module_class
 from tartan.runs.result import Baseline
@@ -87,12 +87,7 @@ def evaluated(
 
 
 def requested_baseline(config: DictConfig) -> Stage | None:
-    """Return the stage of fine-tuning that the config asks for; None if it asks for none.
-
-    Raises:
-        UserError: the stage is not fine-tuning, the run has no end task, or the command line gives
-            what follows the run.
-    """
+    """Return the stage of fine-tuning that the config asks for; None if it asks for none."""
     if config.fine_tuning_baseline is None:
         return None
     stage = typed(config.fine_tuning_baseline, Stage, "fine_tuning_baseline")

@@ -8,28 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub import EvalResult, ModelCard, ModelCardData, metadata_load
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.encoders.base import Encoder
 from tartan.encoders.export import HEAD
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.errors import UserError
 from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
-from tartan.files import (
-    code_block,
-    escape_markdown,
-    map_texts,
-    parse_yaml,
-    read_bytes,
-    shell_command,
-    without_home,
-)
-from tartan.runs.command_line import program
-from tartan.runs.name import arguments_of, places_of
+from tartan.files import code_block, escape_markdown
+from tartan.runs.folder import command_of, places_of
 from tartan.runs.result import Result
-from tartan.runs.summary import one_label_remark
 
 UNKNOWN = "not stated by its source; check before publishing"
 _FIGURE = "task_weights.png"
@@ -42,14 +31,7 @@ _BASELINES = {
 
 
 def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Path) -> None:
-    """Write `README.md`, and the figure of the task weights, into the classifier's folder.
-
-    Args:
-        result: the run's result.
-        config: the run's config.
-        encoder: the trained encoder.
-        folder: the run folder.
-    """
+    """Write `README.md`, and the figure of the task weights, into the classifier's folder."""
     target, figure = folder / "classifier", folder / _FIGURE
     if figure.is_file():
         shutil.copyfile(figure, target / _FIGURE)
@@ -77,13 +59,6 @@ def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Pat
         joint=result.is_joint,
         in_parts=(target / HEAD).is_file(),
         results=_results(result),
-        overlaps=[
-            f"{split.whole.examples - split.unseen.examples} of the {split.whole.examples} "
-            f'examples of {name} have content that train has too; "{name}, not in train" leaves '
-            "these out."
-            for name, split in result.evaluated.items()
-        ],
-        one_label=one_label_remark(result),
         baselines=_baselines(result),
         resamples=RESAMPLES,
         classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
@@ -100,7 +75,7 @@ def write_encoder_card(
     """Write `README.md` beside the weights of an encoder that was adapted to text, in `folder`."""
     card = ModelCard.from_template(
         ModelCardData(
-            model_name=f"{without_home(result.encoder)} adapted",
+            model_name=f"{_without_home(result.encoder)} adapted",
             library_name="transformers",
             pipeline_tag="fill-mask",
             base_model=_base_model(config),
@@ -122,17 +97,24 @@ def _shared(result: Result, config: DictConfig, encoder: Encoder, *options: str)
     command = None
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
-        command = shell_command([*program(), *arguments_of(hydra.overrides.task, places_of(hydra))])
+        command = _without_home(command_of(hydra.overrides.task, places_of(hydra)))
+    content = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=10_000)
     return {
-        "md": lambda text: escape_markdown(without_home(text)),
+        "md": lambda text: escape_markdown(_without_home(text)),
         "block": code_block,
         "result": result.as_json(),
         "max_length": config.task.get("max_length"),
-        "settings": yaml.safe_dump(map_texts(settings, without_home), sort_keys=False).rstrip(),
+        "settings": _without_home(content.rstrip()),
         "command": command,
         "encoder_licence": encoder_licence(encoder),
         "unknown": UNKNOWN,
     }
+
+
+def _without_home(text: str) -> str:
+    """Return a text that can be published, with `~` in the place of the home folder."""
+    home = str(Path.home())
+    return text if home == "/" else text.replace(home, "~")
 
 
 def _metrics(result: Result, kind: str) -> list[EvalResult]:
@@ -192,17 +174,12 @@ def _baselines(result: Result) -> list[str]:
 
 def encoder_licence(encoder: Encoder) -> str:
     """Return the licence that the README beside the encoder's weights names, or `UNKNOWN`."""
-    if not isinstance(encoder, TextEncoder):
+    folder = encoder.body.config._name_or_path if isinstance(encoder, TextEncoder) else None
+    if not folder:
         return UNKNOWN
-    config = encoder.body.config
-    named = [getattr(config, "license", None)]
-    folder = Path(str(config._name_or_path or ""))  # empty: made here, from no folder
     try:
-        content = read_bytes(folder / "README.md").decode("utf-8", errors="replace")
-        metadata = re.match(r"\s*---\r?\n(.*?)\r?\n---\s", content, re.DOTALL)
-        data = parse_yaml(metadata[1]) if metadata and folder.parts else None
-    except (UserError, ValueError, RecursionError, yaml.YAMLError):  # none of the Hub's form
-        data = None
-    if isinstance(data, dict):
-        named += [data.get("license_name"), data.get("license")]
-    return next((name for name in named if name and isinstance(name, str)), UNKNOWN)
+        data = metadata_load(Path(folder) / "README.md") or {}
+    except Exception:  # no file, or not in the Hub's form, whatever is wrong with it
+        return UNKNOWN
+    name = data.get("license_name") or data.get("license")
+    return name if isinstance(name, str) else UNKNOWN

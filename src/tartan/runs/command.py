@@ -1,7 +1,6 @@
 """The command `tartan run +experiment=acl_arc_meta`, and Hydra's sweeps with `-m`.
 
-Only Hydra is imported here, so that `--help` and `--cfg job` answer at once; everything heavy is
-imported inside the run.
+Only Hydra is imported here, so that `--help` answers at once; the rest is imported in the run.
 """
 
 from __future__ import annotations
@@ -28,15 +27,15 @@ from tartan.methods.launch import (
 )
 from tartan.runs.command_line import quiet_libraries, run_command_line, stop
 from tartan.runs.folder import (
-    CONFIG,
-    folder_option,
+    ELSEWHERE,
+    arguments_of,
+    command_of,
     fresh_folder,
     in_sweep,
-    newer_data,
-    remove_unbegun,
+    places_of,
+    run_name,
 )
-from tartan.runs.name import arguments_of, command_of, places_of, run_name
-from tartan.runs.sweep import RUNS_ELSEWHERE, report_interrupted_sweep, report_job
+from tartan.runs.sweep import report_job
 from tartan.settings import CONF
 
 if TYPE_CHECKING:
@@ -65,20 +64,12 @@ def main(config: DictConfig) -> float | None:
     folder = Path(HydraConfig.get().runtime.output_dir)
     if in_sweep():
         return _sweep_job(config, folder)
-    if not HydraConfig.get().overrides.task and is_main_process():
-        print("no options: META-TARTAN on docstrings of Python libraries", file=sys.stderr)
     try:
-        folder = _run_folder(config, folder)
-        _run(config, folder)
+        _run(config, _run_folder(config, folder))
     except UserError as error:
         if not is_main_process():
-            _let_main_process_end()
-        elif not isinstance(error, BusyError):
-            remove_unbegun(folder)
+            time.sleep(_GRACE_S)  # Lightning would kill the main one, which says the same
         stop(error)
-    except KeyboardInterrupt:
-        _say_how_to_go_on(folder)
-        sys.exit(128 + signal.SIGINT)
     return None
 
 
@@ -87,73 +78,52 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     hydra_config = HydraConfig.get()
     number, overrides = int(hydra_config.job.num), hydra_config.overrides.task
     places = places_of(hydra_config)
-    command = command_of(overrides, places)
+    command, cause, result = command_of(overrides, places), "", None
     try:
         folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
         with processes_get_arguments(arguments_of(overrides, places)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
+        state, cause = "runs elsewhere", "another process runs it"
         print(f"job {number}: {error}", file=sys.stderr)
-        report_job(number, RUNS_ELSEWHERE, folder, command, "another process runs it")
     except UserError as error:
+        state, cause = "failed", str(error)
         print(f"error: {error}", file=sys.stderr)
-        report_job(number, "failed", folder, command, str(error))
     except Exception as error:  # whatever it is, it is this job's: reported, and in its log
+        state, cause = "failed", f"{type(error).__name__}: {first_line(error)}"
         log.exception("job %s failed", number)
-        cause = f"{type(error).__name__}: {first_line(error)}"
-        report_job(number, "failed", folder, command, cause)
-    except (SystemExit, KeyboardInterrupt):
-        report_job(number, "stopped", folder, command, "stopped by a signal; it can go on")
-        raise
-    else:
-        report_job(number, state, folder, command)
-        return result.merit
-    return None
+    report_job(number, state, folder, command, cause)
+    return None if result is None else result.merit
 
 
 def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
-    """Run, or go on, or find that there is nothing to do: `finished`, `resumed` or `known`.
-
-    Returns:
-        Which of them, and the content of `result.json`.
-    """
+    """Run, or go on, or find that the run is finished; return which, and the result."""
     from tartan.runs.result import stored_result
 
-    state, result = "known", stored_result(config, folder)
-    if result is not None:
-        print(f"{folder} holds this run, finished: its result follows")
-        newer = ", ".join(map(str, newer_data(config, folder)))
-        if newer:
-            print(f"{newer}: newer than this result; if it has changed, add resume=false")
-    else:
+    state, result = "finished before", stored_result(config, folder)
+    if result is None:
         from tartan.runs.run import run_experiment
 
-        state = "resumed" if (folder / CONFIG).exists() else "finished"
         quiet_libraries()
         try:
-            result = run_experiment(config, folder)
+            state, result = "finished", run_experiment(config, folder)
         except SystemExit as signalled:  # ours after a checkpoint, or Lightning's own way
-            _say_how_to_go_on(folder)
+            _say_how_to_go_on(config, folder)
             raise SystemExit(exit_code(signalled)) from signalled
+    else:
+        print(f"{folder} holds this run, finished; if its data have changed, add resume=false")
     if is_main_process():
         from tartan.runs.summary import print_summary
 
-        print_summary(result, folder, verbose=bool(config.verbose))
+        print_summary(result, folder)
     return state, result
 
 
 def _run_folder(config: DictConfig, folder: Path) -> Path:
-    """Return the run's folder: Hydra's, a fresh one beside it, or that of the main process.
-
-    Raises:
-        UserError: processes that torchrun started would each choose one.
-    """
+    """Return the run's folder: Hydra's, a fresh one beside it, or that of the main process."""
     if not config.resume and torchrun_processes() is not None:
-        raise UserError(
-            "with resume=false each process would choose a folder of its own; name a new one "
-            f"instead: {folder_option()}"
-        )
+        raise UserError(f"with resume=false each process would choose a folder; {ELSEWHERE}")
     if not is_main_process():
         logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
         if FOLDER in os.environ:
@@ -164,15 +134,6 @@ def _run_folder(config: DictConfig, folder: Path) -> Path:
     if is_main_process():
         os.environ |= {FOLDER: str(folder.absolute()), STARTER: str(os.getpid())}
     return folder
-
-
-def _let_main_process_end() -> None:
-    """Wait for the process that started this one: Lightning kills it as soon as this one fails."""
-    parent, until = os.getppid(), time.monotonic() + _GRACE_S
-    while os.getppid() == parent and time.monotonic() < until:
-        time.sleep(0.1)
-    if os.getppid() != parent:
-        sys.exit(1)  # that one has said what is wrong
 
 
 def exit_code(stop: SystemExit) -> int:
@@ -187,22 +148,19 @@ def exit_code(stop: SystemExit) -> int:
     return stop.code if isinstance(stop.code, int) and stop.code else 128 + signal.SIGTERM
 
 
-def _say_how_to_go_on(folder: Path) -> None:
-    if not is_main_process():
-        return
-    command = "the command of this job alone" if in_sweep() else "the same command"
-    how = f"run {command} with hydra.run.dir={folder} and without resume=false to continue"
-    if Path(HydraConfig.get().runtime.output_dir) == folder:
-        how = f"run the same command to continue in {folder}"
+def _say_how_to_go_on(config: DictConfig, folder: Path) -> None:
+    how = f"to continue in {folder}"
+    if not config.resume:
+        how = f"with resume=true hydra.run.dir={folder} to continue"
     # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
     with suppress(BrokenPipeError):
-        print(f"stopped by a signal; {how}", file=sys.stderr)
+        if is_main_process():
+            print(f"stopped by a signal; run the same command {how}", file=sys.stderr)
 
 
 def command() -> None:
     """Run the command line of this process."""
-    with report_interrupted_sweep():
-        run_command_line(main)
+    run_command_line(main)
 
 
 if __name__ == "__main__":

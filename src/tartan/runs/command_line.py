@@ -1,10 +1,9 @@
-"""What every command does first: flags anywhere, errors of one line, quiet libraries."""
+"""What the commands share: errors of one line, quiet libraries, children, tables."""
 
 from __future__ import annotations
 
 import logging
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -15,11 +14,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
-from hydra._internal.utils import get_args_parser
 from hydra.errors import HydraException, OverrideParseException
 from omegaconf.errors import OmegaConfBaseException
 
-from tartan.errors import UserError, first_line, printable
+from tartan.errors import first_line, printable
 from tartan.settings import CONF
 
 if TYPE_CHECKING:
@@ -29,21 +27,10 @@ _FULL = "HYDRA_FULL_ERROR"
 """Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
 _OURS = "TARTAN_ONE_LINE_ERRORS"
 """Environment variable that says that this program set `_FULL`, for commands that it starts."""
-_SOURCE = "TARTAN_FROM_SOURCE"
-"""Environment variable that says that commands are called as `python -m src.NAME`."""
 _LIBRARIES = ("hydra", "hydra_plugins", "omegaconf", "optuna", "joblib", "submitit", "yaml")
 """Packages that read a command line and start its jobs."""
 _WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
 """Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
-
-
-def program(command: str = "run") -> list[str]:
-    """Return how a command is called here: `tartan run`, or `python -m src.run` in a checkout."""
-    main = getattr(sys.modules["__main__"], "__spec__", None)
-    if main is not None and main.name.startswith("src."):
-        os.environ[_SOURCE] = "1"  # also for the processes of a sweep
-    source = f"src.{command.replace('-', '_')}"
-    return ["python", "-m", source] if _SOURCE in os.environ else ["tartan", command]
 
 
 def stop(reason: object) -> NoReturn:
@@ -56,28 +43,34 @@ def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
     `experiment=NAME` stands for `+experiment=NAME`, flags such as `-m` may stand anywhere, and the
-    folder `conf` in the working folder is searched too. The exit code is 141 where the reader of
-    what it prints has gone.
+    folder `conf` in the working folder is searched too.
     """
-    program()
     arguments = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
-    # debug= replaces the encoder of an experiment, which has to come before it
-    arguments.sort(key=lambda argument: argument.startswith("+debug="))
-    sys.argv[1:] = _flags_first(arguments)
-    full = os.environ.get(_FULL, "0") == "1" and _OURS not in os.environ
+    sys.argv[1:] = sorted(arguments, key=_place)
+    folder = Path("conf")
+    named = any(argument.startswith(("--config-dir", "-cd")) for argument in arguments)
+    if not named and folder.is_dir() and not folder.samefile(CONF):
+        sys.argv[1:1] = ["--config-dir", str(folder)]
+    full = os.environ.get(_FULL) == "1" and _OURS not in os.environ
     os.environ |= {_FULL: "1"} if full else {_FULL: "1", _OURS: "1"}
     # a folder of configs that does not exist would be passed over
     warnings.filterwarnings("error", message=r"provider=hydra\.searchpath.* is not available")
     try:
         with quiet_at_closed_pipe():
             main()
-    except KeyboardInterrupt:  # while a launcher waited for its processes
+    except KeyboardInterrupt:
         sys.exit(128 + signal.SIGINT)
     except Exception as error:
         line = None if full else message_of(error)
         if line is None:
             raise
         stop(line)
+
+
+def _place(argument: str) -> int:
+    """Sort flags first, and last what replaces the encoder of an experiment."""
+    is_override = argument.startswith("~") or ("=" in argument and not argument.startswith("-"))
+    return is_override + argument.startswith("+debug=")
 
 
 def message_of(error: Exception) -> str | None:
@@ -95,27 +88,6 @@ def message_of(error: Exception) -> str | None:
     return "; ".join(lines) or type(error).__name__
 
 
-def _flags_first(arguments: Sequence[str]) -> list[str]:
-    """Return the arguments with flags in front: argparse divides no list of options."""
-    actions = {flag: a for a in get_args_parser()._actions for flag in a.option_strings}
-    flags: list[str] = []
-    others: list[str] = []
-    rest = list(arguments)
-    while rest:
-        argument = rest.pop(0)
-        (flags if argument.startswith("-") else others).append(argument)
-        if argument.startswith("--") and argument.partition("=")[0] not in actions:
-            stop(f"there is no flag {argument}; options are written NAME=VALUE, without dashes")
-        takes_value = argument in actions and actions[argument].nargs in (None, "?")
-        if takes_value and rest and not ("=" in rest[0] or rest[0].startswith("-")):
-            flags.append(rest.pop(0))
-    folder = Path("conf")
-    named = {"--config-dir", "-cd"} & {flag.partition("=")[0] for flag in flags}
-    if not named and folder.is_dir() and not folder.samefile(CONF):
-        flags += ["--config-dir", str(folder)]
-    return flags + others
-
-
 @contextmanager
 def quiet_at_closed_pipe() -> Iterator[None]:
     """End the command with exit code 141 if nobody reads its output any more (`| head`)."""
@@ -125,14 +97,8 @@ def quiet_at_closed_pipe() -> Iterator[None]:
         finally:
             sys.stdout.flush()  # what is short is written only here
     except BrokenPipeError:
-        poll = select.poll()
-        for stream in (sys.stdout, sys.stderr):
-            poll.register(stream.fileno(), 0)
-        closed = [number for number, event in poll.poll(0) if not event & select.POLLNVAL]
-        if not closed:  # another pipe, such as one to a process of its own
-            raise
-        for number in closed:  # the interpreter flushes both once more when it ends
-            os.dup2(os.open(os.devnull, os.O_WRONLY), number)
+        for stream in (sys.stdout, sys.stderr):  # which the interpreter flushes once more
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
         sys.exit(128 + signal.SIGPIPE)
 
 
@@ -183,18 +149,6 @@ def quiet_libraries() -> None:
         warnings.filterwarnings("ignore", message=f".*{notice}.*")
 
 
-def output_file(value: str) -> Path:
-    """Return the file of the option `output`, after checking that it can be written.
-
-    Raises:
-        UserError: it is a folder, or its folder does not exist.
-    """
-    path = Path(str(value)).expanduser()
-    if path.is_dir() or not path.parent.is_dir():
-        raise UserError(f"output={value}: name a file in a folder that exists")
-    return path
-
-
 def titled_table(title: str, *columns: str) -> Table:
     """Return an empty table: words in the first column, numbers in the others."""
     from rich.table import Table
@@ -209,10 +163,9 @@ def titled_table(title: str, *columns: str) -> Table:
 
 def duration(seconds: float) -> str:
     """Return a duration in words, e.g. `45 s`, `12 min`, `3.4 h`, `2.1 d`."""
+    minutes = seconds / 60
     if seconds < 99.5:
         return f"{seconds:.0f} s"
-    minutes = seconds / 60
     if minutes < 99.5:
         return f"{minutes:.0f} min"
-    hours = minutes / 60
-    return f"{hours:.1f} h" if hours < 48 else f"{hours / 24:.1f} d"
+    return f"{minutes / 60:.1f} h" if minutes < 48 * 60 else f"{minutes / 1440:.1f} d"

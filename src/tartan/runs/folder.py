@@ -1,4 +1,4 @@
-"""A run's folder: one process in it, and what has to be equal for a run to go on there.
+"""A run's folder: its name, one process in it, and what has to be equal for a run to go on there.
 
 What an earlier run left is read as plain data: no class that a stored config names is built, and no
 reference in it is resolved, so that a folder from a stranger cannot run code.
@@ -6,12 +6,14 @@ reference in it is resolved, so that a folder from a stranger cannot run code.
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator, Mapping
+import hashlib
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, count
-from pathlib import Path
-from typing import Any
+from pathlib import Path, PurePath
+from typing import Any, cast
 
 from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
@@ -21,27 +23,114 @@ from omegaconf import DictConfig, OmegaConf
 from tartan.errors import UserError
 from tartan.files import check_written_folder, process_lock, read_yaml
 from tartan.methods.launch import is_main_process
-from tartan.runs.name import RESULT, changes_no_training
 from tartan.settings import differing
 
+NOT_OF_TRAINING = (
+    "data_dir", "cache_dir", "paths", "num_workers", "logger", "hydra", "run", "resume", "verbose",
+    "checkpoint_minutes", "trainer.enable_progress_bar", "trainer.log_every_n_steps",
+    "trainer.devices", "trainer.num_nodes", "trainer.strategy",
+)  # fmt: skip
+"""Options about places, display or machines, which do not change what is trained."""
+RESULT = "result.json"
+"""File in a run folder whose presence says that the run is finished."""
 INPUTS = "inputs.json"
 """File with fingerprints of the data that a run was started with."""
 CONFIG = "config.yaml"
 LOCK = "run.lock"
-"""Lock file in a run folder."""
-_OF_HYDRA = {".hydra", "run.log", LOCK}
-"""What Hydra and the lock have put into a folder before a run reads its data."""
+ELSEWHERE = "name another folder: hydra.run.dir=FOLDER, for a sweep hydra.sweep.dir=FOLDER"
+_PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
+_LONGEST = 40
+"""Maximum length of a name that lists all options; longer ones end in a digest [characters]."""
+_WORDS = 30
+"""Maximum length of the options' values in a name with a digest [characters]."""
+
+
+def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
+    """Return the folder of a command line's run, relative to the folder of all runs.
+
+    E.g. `acl_arc_meta/auxiliary.size=10,seed=1`; where that would be long, the options' values and
+    a digest of all options: `custom/labels-texts-minilm-seed0-3f2a9c`. Where the overrides name no
+    experiment, `task` and `method` do.
+    """
+    experiment = f"{task}_{method}"
+    options: dict[str, str] = {}
+    for override in as_given(overrides):
+        key, _, value = override.lstrip("+~").partition("=")
+        if key == "experiment":
+            experiment = value
+        elif not _changes_no_training(option_of(override)) and key != "seed":
+            options[key] = value
+    options["seed"] = str(seed)
+    exact = ",".join(f"{key}={options[key]}" for key in sorted(options))
+    name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
+    above = re.sub(r"[^A-Za-z0-9._+-]+", "-", experiment)
+    if len(name) <= _LONGEST:
+        return f"{above}/{name}"
+    digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
+    return f"{above}/{_words(options)}-seed{seed}-{digest}"
+
+
+def _words(options: Mapping[str, str]) -> str:
+    """Return the options' values, the task's first; of paths the last part, without its ending."""
+    keys = sorted(options.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
+    paths = [PurePath(options[key].strip("'\"")) for key in keys]
+    values = [
+        (path.name if path.suffix[1:2].isdigit() else path.stem) or key  # a decimal point stays
+        for key, path in zip(keys, paths, strict=True)
+    ]
+    words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
+    return "-".join(word for word in words if word)[:_WORDS].strip("-.")
+
+
+def as_given(overrides: Sequence[str]) -> list[str]:
+    """Return Hydra's overrides as they were given, with interpolations that are not resolved."""
+    if OmegaConf.is_config(overrides):
+        overrides = cast(list[str], OmegaConf.to_container(overrides, resolve=False))
+    return list(overrides)
+
+
+def option_of(override: str) -> str:
+    """Return the dotted name of the option that an override sets."""
+    return re.sub(r"[/@]", ".", override.lstrip("+~").partition("=")[0])
+
+
+def command_of(overrides: Sequence[str], places: Sequence[str] = ()) -> str:
+    """Return the command that runs a job alone, with what `places_of` returns."""
+    return shlex.join(["tartan", "run", *arguments_of(overrides, places)])
+
+
+def arguments_of(overrides: Sequence[str], places: Sequence[str] = ()) -> list[str]:
+    """Return the arguments of the command that runs a job alone; flags come first."""
+    flags = [place for place in places if place.startswith("--")]
+    return [*flags, *as_given(overrides), *(place for place in places if place not in flags)]
+
+
+def places_of(hydra: Any) -> list[str]:
+    """Return what a command says about the places of configs and runs: a flag, and overrides.
+
+    `hydra` are Hydra's own settings, as a config or as read from a file, of any content.
+    """
+    if OmegaConf.is_config(hydra):
+        hydra = OmegaConf.to_container(hydra, resolve=False)
+    folders = [
+        f"--config-dir={source['path']}"
+        for source in _list_in(hydra, "runtime", "config_sources")
+        if isinstance(source, dict) and source.get("provider") == "command-line"
+        if isinstance(source.get("path"), str)
+    ]
+    overrides = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
+    return folders[:1] + [o for o in overrides if o.startswith(_PLACES)]
+
+
+def _list_in(node: Any, *names: str) -> list[Any]:
+    for name in names:
+        node = node.get(name) if isinstance(node, dict) else None
+    return node if isinstance(node, list) else []
 
 
 def in_sweep() -> bool:
     """Return whether this process runs a job of a sweep."""
     return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
-
-
-def folder_option() -> str:
-    """Return the option that names the folder of the run, or of the whole sweep it belongs to."""
-    # a sweep refuses hydra.run.dir
-    return "hydra.sweep.dir=FOLDER" if in_sweep() else "hydra.run.dir=FOLDER"
 
 
 def is_running(folder: Path) -> bool:
@@ -70,20 +159,13 @@ def exclusive_run(folder: Path) -> Iterator[None]:
         return
     folder.mkdir(parents=True, exist_ok=True)
     check_written_folder(folder)
-    busy = (
-        f"another process is running in {folder}; wait for it, or name another folder: "
-        f"{folder_option()}"
-    )
+    busy = f"another process is running in {folder}; wait for it, or {ELSEWHERE}"
     with process_lock(folder / LOCK, busy, patience=1):  # longer than `is_running` holds it
         yield
 
 
 def check_same_config(config: DictConfig, folder: Path) -> None:
-    """Check that `folder` is empty or holds a run of the same config, finished or not.
-
-    Raises:
-        UserError: it holds another run; the message names the options that differ.
-    """
+    """Raise a `UserError` if `folder` holds a run, finished or not, of another config."""
     if not (folder / CONFIG).is_file():
         return
     stored, new = stored_options(folder), options_of(config)
@@ -93,17 +175,12 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {name} is {stored.get(name)!r} there, "
-            f"{new.get(name)!r} here{more}; name another folder: {folder_option()}, or start over "
-            "beside it with resume=false"
+            f"{new.get(name)!r} here{more}; {ELSEWHERE}, or start over beside it with resume=false"
         )
 
 
 def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
-    """Check that the run in `folder` was started with the same data; a new run passes.
-
-    Raises:
-        UserError: some data have changed since; the message names them.
-    """
+    """Raise a `UserError` if the run in `folder` was started with other data."""
     path = folder / INPUTS
     changed = differing(_read(path), inputs) if path.is_file() else []
     if changed:
@@ -119,22 +196,8 @@ def options_of(config: DictConfig) -> dict[str, Any]:
 
 
 def stored_options(folder: Path) -> dict[str, Any]:
-    """Return the options of the run in `folder` as `options_of` does.
-
-    Raises:
-        UserError: there is no config, or it is damaged.
-    """
+    """Return the options of the run in `folder` as `options_of` does; `UserError` if damaged."""
     return dict(_leaves(_read(folder / CONFIG)))
-
-
-def newer_data(config: DictConfig, folder: Path) -> list[Path]:
-    """Return the files of examples and of text that were written after the run's result."""
-    names = ("train", "dev", "test", "domain", "path")
-    options = options_of(config).items()
-    texts = [v for key, v in options if key.rpartition(".")[2] in names and isinstance(v, str)]
-    files = [path for path in (Path(text).expanduser() for text in texts) if path.is_file()]
-    written = (folder / RESULT).stat().st_mtime_ns
-    return [path for path in files if path.stat().st_mtime_ns > written]
 
 
 def fresh_folder(folder: Path) -> Path:
@@ -146,14 +209,6 @@ def fresh_folder(folder: Path) -> Path:
         for path in chain([folder], beside)
         if not any((path / name).exists() for name in (INPUTS, CONFIG))
     )
-
-
-def remove_unbegun(folder: Path) -> None:
-    """Remove a run's folder if only Hydra has written there: a report would wait for its run."""
-    names = {path.name for path in folder.iterdir()} if folder.is_dir() else set()
-    here = folder.is_symlink() or folder.resolve() == Path.cwd()
-    if ".hydra" in names and names <= _OF_HYDRA and not here:
-        shutil.rmtree(folder)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -177,5 +232,9 @@ def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
     for name, value in node.items():
         option = f"{key}.{name}" if key else str(name)
         # what a task refers to lies elsewhere too; the data themselves are recognised
-        if not changes_no_training(option) and name not in ("cache_dir", "data_dir"):
+        if not _changes_no_training(option) and name not in ("cache_dir", "data_dir"):
             yield from _leaves(value, option)
+
+
+def _changes_no_training(option: str) -> bool:
+    return any(option == name or option.startswith(f"{name}.") for name in NOT_OF_TRAINING)

@@ -1,8 +1,4 @@
-"""Says which runs belong together: runs of one setting differ by their seed alone.
-
-A run writes what `identified` adds into `result.json`. Reports group runs by it, and compare
-settings of the same data.
-"""
+"""Says which runs belong together: runs of one setting differ by their seed alone."""
 
 from __future__ import annotations
 
@@ -47,11 +43,9 @@ _LONGEST = 300
 
 
 def identified(result: Result, config: DictConfig) -> Result:
-    """Return the result with `setting_id`, `data_id` and `label`.
+    """Return the result with `setting_id`, `data_id` and `label`, by which reports group runs.
 
-    Args:
-        result: the run's result.
-        config: its config, in which references to the seed are not resolved yet.
+    In `config`, references to the seed are not resolved yet.
     """
     shared = options_of(cast(DictConfig, OmegaConf.merge(config, {"seed": FOLLOWS_SEED})))
     return result.model_copy(
@@ -66,9 +60,7 @@ def identified(result: Result, config: DictConfig) -> Result:
 def setting_id(result: Result, options: Mapping[str, Any]) -> str:
     """Return a digest of the method, the auxiliary tasks, and the options that training read.
 
-    Args:
-        result: the run's result.
-        options: values by dotted name, `FOLLOWS_SEED` for those that follow the run's seed.
+    The value of options that follow the run's seed is `FOLLOWS_SEED`.
     """
     drawn = options.get(SPLIT_SEED) == FOLLOWS_SEED
     auxiliaries = {name: _shared(one, drawn) for name, one in result.auxiliaries.items()}
@@ -78,9 +70,7 @@ def setting_id(result: Result, options: Mapping[str, Any]) -> str:
 def data_id(result: Result, *, drawn: bool) -> str:
     """Return a digest of what has to be equal for runs to be compared.
 
-    Args:
-        result: the run's result.
-        drawn: whether the run's seed chose the examples; fingerprints then count without it.
+    Where the run's seed chose the examples (`drawn`), fingerprints count without it.
     """
     seed = re.compile(rf"\bseed([ =]){result.seed}\b")
     fingerprints = {
@@ -93,9 +83,8 @@ def data_id(result: Result, *, drawn: bool) -> str:
 def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the run's training read, without its seed.
 
-    Not read are options of stages that were not run, of auxiliary tasks that no stage trained, of
-    the weighting where no stage weighted tasks, and of evaluations. The precision is the one that
-    was used: `auto` is another on another machine.
+    Not read are those of stages and auxiliary tasks that were not trained, of the weighting where
+    no stage weighted tasks, and of evaluations. `auto` as precision is another on another machine.
     """
     stages = {stage.name for stage in result.stages}
     weighted = result.is_joint or result.weighting is not None
@@ -191,7 +180,7 @@ def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
     if not drawn:
         return auxiliary.model_dump(exclude={"source"})
     source = PurePath(auxiliary.source).name
-    shared = {"kind": auxiliary.kind, "size": auxiliary.size, "source": source}
+    shared: dict[str, Any] = {"kind": auxiliary.kind, "size": auxiliary.size, "source": source}
     if auxiliary.kind != "task" and auxiliary.decontaminated is None:
         # of texts that were chosen from a corpus it ends in their number, and a seed
         shared["fingerprint"] = re.sub(r":\d+:(-?\d+)$", r":\1", auxiliary.fingerprint)

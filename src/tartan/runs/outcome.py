@@ -20,18 +20,8 @@ from tartan.data.prepared import Prepared
 from tartan.evaluation.metrics import SplitScores
 from tartan.methods.fit import StageOutcome
 from tartan.methods.precision import resolve_precision
-from tartan.runs.result import (
-    SCHEMA,
-    Machine,
-    Measured,
-    Result,
-    Scores,
-    Spent,
-    Split,
-    Stage,
-    TrainSplit,
-)
-from tartan.runs.result import Auxiliary as AuxiliaryResult
+from tartan.runs import result
+from tartan.runs.result import SCHEMA, Result, Scores, Split, TrainSplit
 
 _DISTRIBUTIONS = (
     "torch", "lightning", "transformers", "datasets", "tokenizers", "torchmetrics", "hydra-core",
@@ -47,20 +37,16 @@ def result_of(
     chosen: StageOutcome,
     test: SplitScores | None,
 ) -> Result:
-    """Return the result of a run.
+    """Return the result of a run, whose dev metrics are those of the `chosen` stage.
 
-    Args:
-        config: the run's config.
-        prepared: data and encoder.
-        outcomes: the outcomes of all stages.
-        chosen: the stage with the best checkpoint; its dev metrics are the run's.
-        test: scores on the test split; None if that was not evaluated.
+    `test` has the scores on the test split; None if that was not evaluated.
     """
     accelerator = str(config.trainer.accelerator)
     # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
     joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
     weights = next(joint, {})
     costs = [outcome.cost for outcome in outcomes]
+    versions = {name: importlib.metadata.version(name) for name in _DISTRIBUTIONS}
     return Result(
         schema=SCHEMA,
         task=str(config.task.name),
@@ -70,10 +56,7 @@ def result_of(
         seed=int(config.seed),
         metric=prepared.metric.name,
         **_data_of(prepared, chosen, test),
-        auxiliaries={
-            name: _auxiliary_of(auxiliary, examples)
-            for name, (auxiliary, examples) in prepared.auxiliaries.items()
-        },
+        auxiliaries={name: _auxiliary_of(*one) for name, one in prepared.auxiliaries.items()},
         final_task_weights=weights,
         chosen={"stage": chosen.name, "step": chosen.best_step},
         stages=[_stage_of(outcome) for outcome in outcomes],
@@ -82,11 +65,8 @@ def result_of(
             "flops": sum(sum(cost.flops.values()) for cost in costs),
         },
         measured={"seconds": sum(cost.seconds for cost in costs)},
-        versions={
-            "python": platform.python_version(),
-            **{name: importlib.metadata.version(name) for name in _DISTRIBUTIONS},
-        },
-        machine=Machine(
+        versions={"python": platform.python_version(), **versions},
+        machine=result.Machine(
             device=torch.cuda.get_device_name() if is_on_cuda(accelerator) else "cpu",
             platform=platform.platform(),
             cores=os.cpu_count(),
@@ -109,22 +89,20 @@ def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None)
             "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
         }
     end_task, splits = prepared.end_task, prepared.splits
+    counts = dict(zip(end_task.labels, end_task.label_counts, strict=True))
     return {
         "labels": list(end_task.labels),
         "data": end_task.notes,
-        "train": TrainSplit(
-            examples=len(splits.train),
-            labels=dict(zip(end_task.labels, end_task.label_counts, strict=True)),
-        ),
+        "train": TrainSplit(examples=len(splits.train), labels=counts),
         "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
         **({} if test is None else {"test": _scores(test, splits.test)}),
         "fingerprints": dict(end_task.fingerprints),
     }
 
 
-def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> AuxiliaryResult:
+def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> result.Auxiliary:
     removed = examples.decontaminated
-    return AuxiliaryResult(
+    return result.Auxiliary(
         kind=auxiliary.kind,
         source=examples.source,
         size="all" if examples.size is None else examples.size,
@@ -134,14 +112,14 @@ def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> Auxiliar
     )
 
 
-def _stage_of(outcome: StageOutcome) -> Stage:
-    return Stage(
+def _stage_of(outcome: StageOutcome) -> result.Stage:
+    return result.Stage(
         name=outcome.name,
         steps=outcome.steps,
         best_step=outcome.best_step,
         skipped=outcome.skipped,
-        cost=Spent.model_validate(outcome.cost, from_attributes=True),
-        measured=Measured.model_validate(outcome.cost, from_attributes=True),
+        cost=result.Spent.model_validate(outcome.cost, from_attributes=True),
+        measured=result.Measured.model_validate(outcome.cost, from_attributes=True),
         final_task_weights=outcome.task_weights,
         evaluations=outcome.evaluations,
     )
@@ -160,12 +138,10 @@ def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
     counted: dict[str, dict[str, Any]] = {
         part: {"confusion": counts} for part, counts in scores.confusion.items()
     }
-    return Split(
-        whole=Scores(examples=len(split), metrics=whole_of(values), **counted.get("whole", {})),
-        unseen=Scores(
-            examples=int(sum(split["unseen"])), metrics=unseen or None, **counted.get("unseen", {})
-        ),
-    )
+    whole = Scores(examples=len(split), metrics=whole_of(values), **counted.get("whole", {}))
+    examples = int(sum(split["unseen"]))
+    part = Scores(examples=examples, metrics=unseen or None, **counted.get("unseen", {}))
+    return Split(whole=whole, unseen=part)
 
 
 def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Collection, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
+from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
 from torchmetrics import Metric
 
@@ -27,7 +26,6 @@ from tartan.data.auxiliary import (
 from tartan.data.end_task import EndTask, EndTaskSource
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
-from tartan.data.text_task import TextTask
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
 from tartan.encoders.export import check_masked_lm
@@ -35,8 +33,7 @@ from tartan.encoders.pretrained import load_encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import check_higher_is_better, check_metric
-from tartan.files import write_durably
-from tartan.methods.checks import check_sampling, check_weighting
+from tartan.methods.checks import check_sampling
 from tartan.methods.module import TaskMixing
 from tartan.methods.stage import Stage
 from tartan.objectives.base import TaskObjective
@@ -50,12 +47,7 @@ log = logging.getLogger(__name__)
 def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str, Stage]:
     """Check all options of `config`, and return the method's enabled stages.
 
-    Args:
-        config: the run's config.
-        beside: options of the command that are none of a run's.
-
-    Raises:
-        UserError: an option is invalid, or no stage trains the end task.
+    Options of the command that are none of a run's are named in `beside`.
     """
     settings = run_settings(config, beside)
     shared = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
@@ -71,13 +63,9 @@ def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str
                 f"method.stages.{name} does not train the end task, so that it is not evaluated: "
                 "leave evaluate_every and patience null"
             )
-    if not stages:
-        raise UserError(f"method {method.name} has no enabled stage")
     if adapts == any(module_class(stage).trains_end_task for stage in stages.values()):
-        raise UserError(
-            f"method {method.name} "
-            + ("trains an end task, and this task is none" if adapts else "has no end task")
-        )
+        wrong = "trains an end task, and this task is none" if adapts else "has no end task"
+        raise UserError(f"method {method.name} {wrong}")
     return stages
 
 
@@ -87,18 +75,13 @@ def has_no_end_task(config: DictConfig) -> bool:
 
 
 def module_class(stage: Stage) -> Any:
-    """Return the LightningModule class that a stage names.
-
-    Raises:
-        UserError: there is no such class, or it does not say what it trains.
-    """
+    """Return the LightningModule class that a stage names."""
     try:
-        package, _, name = stage.module.rpartition(".")
-        module = getattr(importlib.import_module(package), name)
-    except (ImportError, AttributeError, ValueError) as error:
+        module = get_class(stage.module)
+    except (ImportError, ValueError) as error:
         raise UserError(f"module={stage.module} of a stage: {first_line(error)}") from error
     says = all(hasattr(module, name) for name in ("trains_end_task", "trains_auxiliaries"))
-    if not (isinstance(module, type) and issubclass(module, TaskMixing) and says):
+    if not (issubclass(module, TaskMixing) and says):
         raise UserError(
             f"module={stage.module} of a stage is no subclass of TaskMixing that sets "
             "trains_end_task and trains_auxiliaries"
@@ -112,11 +95,7 @@ def mixes_with_end_task(module: Any) -> bool:
 
 
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
-    """Read all data, load the encoder, and check that they fit together.
-
-    Raises:
-        UserError: an option, the data or the encoder is invalid.
-    """
+    """Read all data, load the encoder, and check that they fit together."""
     used = _used_auxiliaries(config, stages)
     source: EndTaskSource | HeldOutText = build(config.task, "task")
     if isinstance(source, HeldOutText):
@@ -174,11 +153,7 @@ def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]
 
 
 def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
-    """Return all auxiliary tasks in the config, whether or not a stage trains them.
-
-    Raises:
-        UserError: an entry of `auxiliary` is not a task, or has a name that is not allowed.
-    """
+    """Return all auxiliary tasks in the config, whether or not a stage trains them."""
     auxiliaries: dict[str, Auxiliary] = {}
     for name, node in ((str(key), node) for key, node in config.auxiliary.items()):
         if isinstance(node, DictConfig) and "_target_" in node:
@@ -249,11 +224,7 @@ def _read(
 def weighting_needs(
     config: DictConfig, stages: Mapping[str, Stage], prepared: Prepared
 ) -> dict[str, Needs]:
-    """Return what the weighting of each stage needs of a step, after checking that it gets it.
-
-    Raises:
-        UserError: weighting, sampling, module and data of a stage do not fit together.
-    """
+    """Return what the weighting of each stage needs of a step, after checking that it gets it."""
     auxiliaries = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
     modules = {name: module_class(stage) for name, stage in stages.items()}
     target = config.weighting.get("_target_", "").rpartition(".")[2]
@@ -265,7 +236,6 @@ def weighting_needs(
         weighting: Weighting = Uniform([END_TASK, *tasks])
         if mixes_with_end_task(modules[name]):
             weighting = build(config.weighting, "weighting", task_names=[END_TASK, *tasks])
-            check_weighting(weighting)
         check_sampling(weighting, len(tasks), stage.sampled)
         needs[name] = weighting.needs
         learned = weighting.needs.meta_gradient
@@ -276,23 +246,4 @@ def weighting_needs(
                 "this weighting needs the meta-gradient, which "
                 f"method={config.method.name} does not compute"
             )
-        apart = stage.meta_head.extra_examples if learned else 0
-        train = len(prepared.splits.train) if apart else 0
-        if apart and stage.batch_size + apart > train:
-            raise UserError(
-                f"method.stages.{name}.meta_head.examples_from=rest needs {apart} training "
-                f"examples beside each batch of {stage.batch_size}, but there are only {train}"
-            )
     return needs
-
-
-def write_splits(end_task: EndTask, folder: Path) -> None:
-    """Write `splits.csv`, which rows were held out, if dev or test were taken from train's file."""
-    if not isinstance(end_task, TextTask) or not end_task.held_out:
-        return
-    rows = [(split, e.number, e.label, e.text[:80]) for split, e in end_task.rows]
-    names = ["split", end_task.table.unit, "label", "text"]
-    table = pd.DataFrame(rows, columns=names, dtype=object)
-    # with a byte order mark, by which spreadsheet programs know UTF-8
-    form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
-    write_durably(folder / "splits.csv", lambda path: table.to_csv(path, **form))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -15,8 +14,7 @@ from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY, Monitor
 from tartan.files import Plain, read_json, write_text_durably
-from tartan.runs.folder import check_same_config
-from tartan.runs.name import RESULT
+from tartan.runs.folder import RESULT, check_same_config
 
 SCHEMA: Literal[2] = 2
 """Version of the file's layout; files of version 1, from before 0.1.0, are refused."""
@@ -33,12 +31,9 @@ Evaluation = Annotated[tuple[Count, float], Strict(False)]
 class Auxiliary(Plain):
     """An auxiliary task's examples.
 
-    Attributes:
-        kind: `task` for the end task's own text (TAPT), `domain` for other text (DAPT).
-        source: path or name of the data that the examples came from.
-        size: the size, in multiples of the training examples, or `all`.
-        decontaminated: number of examples left out because they overlap with dev or test texts;
-            None where decontamination was not asked for.
+    `kind` is `task` for the end task's own text (TAPT), `domain` for other text (DAPT); `source` a
+    path or name; `size` in multiples of the training examples, or `all`; `decontaminated` counts
+    the examples left out because they overlap with dev or test texts, if that was asked for.
     """
 
     kind: str
@@ -75,7 +70,7 @@ class Spent(Plain):
 
     tokens: dict[str, Count] = Field(default_factory=dict)
     examples: dict[str, Count] = Field(default_factory=dict)
-    flops: Mapping[str, Count | Amount] | None = None
+    flops: dict[str, Count | Amount] | None = None
     padding_share: Amount | None = None
 
 
@@ -295,8 +290,7 @@ def stored_result(config: DictConfig, folder: Path) -> Result | None:
     """Return the result of the run in `folder`; None if it was not finished.
 
     Raises:
-        UserError: the folder holds a run of another config (the message names the options that
-            differ), or the file is damaged.
+        UserError: the folder holds a run of another config, or the file is damaged.
     """
     check_same_config(config, folder)
     path = folder / RESULT

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
@@ -16,6 +17,7 @@ from torch import nn
 from tartan.core.task_names import END_TASK
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
+from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.figures.style import figure_text
@@ -46,16 +48,12 @@ from tartan.runs.prepare import (
     module_class,
     prepare,
     weighting_needs,
-    write_splits,
 )
 from tartan.runs.result import Result, stored_result, write_result
 
 
 def run_experiment(config: DictConfig, folder: str | Path) -> Result:
     """Run all stages of `config` and write everything into `folder`.
-
-    Returns:
-        The content of `result.json`.
 
     Raises:
         UserError: an option or the data are invalid; raised before any training starts.
@@ -105,14 +103,7 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
 
 
 class StageChain:
-    """Runs stages one after the other; each continues with the weights of those before it.
-
-    Args:
-        config: the run's config.
-        folder: the folder of checkpoints and logs.
-        prepared: data and encoder; the encoder's body is trained in place.
-        stages: the stages, whose weightings are checked here.
-    """
+    """Runs stages one after the other; each continues with the weights of those before it."""
 
     def __init__(
         self, config: DictConfig, folder: Path, prepared: Prepared, stages: Mapping[str, Stage]
@@ -193,8 +184,16 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
     """Write what a run was started with, by which the same command finds and continues it."""
     write_text_durably(folder / INPUTS, json.dumps(prepared.fingerprints, indent=1))
     write_durably(folder / CONFIG, lambda path: OmegaConf.save(config, path, resolve=True))
-    if prepared.labelled is not None:
-        write_splits(prepared.end_task, folder)
+    end_task = prepared.labelled and prepared.labelled.end_task
+    if not isinstance(end_task, TextTask) or not end_task.held_out:
+        return
+    # which rows became dev or test, which were taken from train's file
+    rows = [(split, e.number, e.label, e.text[:80]) for split, e in end_task.rows]
+    names = ["split", end_task.table.unit, "label", "text"]
+    table = pd.DataFrame(rows, columns=names, dtype=object)
+    # with a byte order mark, by which spreadsheet programs know UTF-8
+    form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
+    write_durably(folder / "splits.csv", lambda path: table.to_csv(path, **form))
 
 
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:

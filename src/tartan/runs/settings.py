@@ -15,7 +15,7 @@ from pydantic import ConfigDict
 from tartan.errors import UserError
 from tartan.methods.precision import Precision
 from tartan.methods.stage import Stage
-from tartan.runs.name import as_given, option_of
+from tartan.runs.folder import as_given, option_of
 from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text, check_node, typed
 
 Nodes = Mapping[str, Mapping[str, Any]]
@@ -28,8 +28,6 @@ _OF_STAGES = {
     "use_distributed_sampler", "val_check_interval",
 }  # fmt: skip
 """Options of Lightning's Trainer that a run sets itself."""
-_CHOSEN_BY_NAME = {"encoder.name": "PretrainedEncoder", "task.name": "FileTask", "method.name": ""}
-"""Options that name a thing in results, and the class whose name chooses it, or is the user's."""
 
 
 @dataclass
@@ -67,7 +65,6 @@ class RunSettings(Checked):
     max_steps: Count | None
     evaluate_test: bool
     resume: bool
-    verbose: bool
     checkpoint_minutes: NonNegative
     non_finite_patience: Count
     fine_tuning_baseline: Stage | None
@@ -89,12 +86,7 @@ class RunSettings(Checked):
 def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSettings:
     """Return the options of a run, all of them checked, those of its classes too.
 
-    Args:
-        config: the run's config.
-        beside: options of the command that are none of a run's.
-
-    Raises:
-        UserError: an option is invalid, or would have no effect.
+    Options of the command that are none of a run's are named in `beside`.
     """
     read = {field.name for field in fields(RunSettings)} | {*beside}
     read |= set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))  # what others refer to
@@ -103,15 +95,11 @@ def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSetting
             raise UserError(f"there is no option {name}, and no option refers to it")
     for name in sorted(_OF_STAGES & {*config.trainer}):
         raise UserError(f"trainer.{name} is not read: options of stages and runs set it")
-    for option in map(option_of, overrides_of_run()):
-        target = str(OmegaConf.select(config, f"{option.partition('.')[0]}._target_") or "tartan._")
-        chosen = _CHOSEN_BY_NAME.get(option)
-        # MiniLM would be trained under another model's name
-        if chosen is not None and target.startswith("tartan.") and target.split(".")[-1] != chosen:
-            raise UserError(
-                f"{option} only names what is chosen otherwise: leave it out (encoder=huggingface "
-                "encoder.name=NAME chooses an encoder)"
-            )
+    target = str(config.encoder.get("_target_", ""))
+    named = any(option_of(override) == "encoder.name" for override in overrides_of_run())
+    # MiniLM would be trained under another model's name
+    if named and target.startswith("tartan.") and not target.endswith(".PretrainedEncoder"):
+        raise UserError("encoder.name chooses an encoder with encoder=huggingface alone")
     settings = typed(config, RunSettings)
     for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
         check_node(config[group], group)
