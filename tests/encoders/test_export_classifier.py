@@ -37,6 +37,18 @@ def test_body_and_head_are_saved_as_one_model_where_an_architecture_has_both(kin
     assert expected.std() > 0.01
 
 
+@torch.no_grad()
+def test_a_head_on_the_mean_of_states_is_saved_apart(tmp_path):
+    body, head = random_body("bert").eval(), ClassifierHead(32, 3, 0.1, "mean").eval()
+    assert not save_classifier(body, letter_pair_tokenizer(), head, LABELS, tmp_path, 32)
+    saved = load_classifier(tmp_path)
+    encoded = saved.tokenizer(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    states = body(**encoded).last_hidden_state
+    lengths = encoded["attention_mask"].sum(1)
+    means = [row[:length].mean(0) for row, length in zip(states, lengths, strict=True)]
+    torch.testing.assert_close(saved.logits(encoded), head(torch.stack(means)))
+
+
 def scores_of(classify, texts, **options):
     found = classify(texts, function_to_apply="none", **options)
     rows = [sorted((one["label"], one["score"]) for one in row) for row in found]

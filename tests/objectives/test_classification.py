@@ -44,6 +44,21 @@ def test_features_are_the_states_of_the_first_tokens(encoder, rows):
     assert (part.inputs["input_ids"][:, 0] == encoder.tokenizer.cls_token_id).all()
 
 
+@pytest.mark.parametrize("packed", [False, True])
+def test_the_mean_of_states_is_the_texts_own_packed_or_padded(packed, encoder, rows):
+    objective = Classification(classes=6, pooling="mean")
+    rows = [{**row, "label": number} for number, row in enumerate(rows)]
+    batch = objective.collate(encoder, 4, packed=packed, on_cpu=True)(rows, UNUSED)
+    body, found = encoder.body.eval(), {}
+    with torch.no_grad():
+        for part in batch.micro_batches:
+            means = objective.features(body, part.inputs)
+            found |= dict(zip(part.inputs["labels"].tolist(), means, strict=True))
+        for label, row in enumerate(rows):
+            mean = body(torch.tensor([row["input_ids"]])).last_hidden_state[0].mean(0)
+            torch.testing.assert_close(found[label], mean, atol=1e-5, rtol=1e-5)
+
+
 @pytest.mark.parametrize("micro", [1, 4, 50])
 def test_logits_labels_and_unseen_marks_stay_with_their_texts_whatever_the_padding(
     micro, encoder, rows

@@ -185,7 +185,8 @@ def save_classifier(
     model = _sequence_classifier(body, head, labels, types)
     (model or body).save_pretrained(folder)
     if model is None:
-        save_file({name: v.contiguous() for name, v in head.state_dict().items()}, folder / HEAD)
+        weights = {name: value.contiguous() for name, value in head.state_dict().items()}
+        save_file(weights, folder / HEAD, {"pooling": head.pooling})
     share_weights(folder, LABELS)
     return model is not None
 
@@ -217,7 +218,7 @@ def _sequence_classifier(
     if loaded.unexpected_keys or not all("position_ids" in name for name in loaded.missing_keys):
         return None
     with evaluating(head):
-        same = _same_logits(model, body, lambda states: head(states[:, 0]), _OTHER_HEAD, types)
+        same = _same_logits(model, body, head.of_texts, _OTHER_HEAD, types)
     return model if same else None
 
 
@@ -259,7 +260,7 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
     if fits:
         model.tie_weights()
         words = body.get_input_embeddings().weight
-        fits = _same_logits(model, body, lambda states: head(states, words), _OTHER_ACTIVATION)
+        fits = _same_logits(model, body, lambda states, _: head(states, words), _OTHER_ACTIVATION)
     if not fits:
         raise UserError(
             f"Transformers' masked language models cannot hold the head of {name}; use {MASKED_LMS}"
@@ -271,14 +272,14 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
 def _same_logits(
     model: PreTrainedModel,
     body: PreTrainedModel,
-    head_of: Callable[[Tensor], Tensor],
+    head_of: Callable[[Tensor, Tensor], Tensor],
     tolerance: float,
     types: bool = False,
 ) -> bool:
     """Return whether a model, on two made-up texts, computes what the head does on the body.
 
-    Logits may differ by `tolerance`, as a share of the largest. The model is left in evaluation
-    mode.
+    `head_of` maps states and the mask to logits, which may differ by `tolerance`, as a share of
+    the largest. The model is left in evaluation mode.
     """
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)
@@ -292,7 +293,7 @@ def _same_logits(
     device = next(body.parameters()).device
     with evaluating(body):
         states = body(**{name: value.to(device) for name, value in inputs.items()})
-        expected = head_of(states.last_hidden_state).float().cpu()
+        expected = head_of(states.last_hidden_state, mask.to(device)).float().cpu()
     logits = model.eval()(**inputs).logits
     if expected.dim() == 3:  # logits of tokens
         expected, logits = expected[mask.bool()], logits[mask.bool()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from typing import Literal
 
 import torch
 from torch import Tensor, nn
@@ -10,6 +11,9 @@ from torch.nn import functional as F
 from transformers import PreTrainedModel
 
 from tartan.errors import UserError
+
+Pooling = Literal["first", "mean"]
+"""Which of the last layer's states stand for a text: its first token's, or the mean of all."""
 
 ROW_MULTIPLE = 16
 """Multiple to which tokens are padded on a CPU, where oneDNN prepares a kernel for each shape."""
@@ -22,8 +26,11 @@ _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_act
 class ClassifierHead(nn.Module):
     """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers."""
 
-    def __init__(self, hidden_size: int, classes: int, dropout: float) -> None:
+    def __init__(
+        self, hidden_size: int, classes: int, dropout: float, pooling: Pooling = "first"
+    ) -> None:
         super().__init__()
+        self.pooling: Pooling = pooling
         self.dropout = nn.Dropout(dropout)
         self.dense = nn.Linear(hidden_size, hidden_size)
         self.out = nn.Linear(hidden_size, classes)
@@ -33,6 +40,13 @@ class ClassifierHead(nn.Module):
         hidden = torch.tanh(self.dense(self.dropout(features)))
         logits: Tensor = self.out(self.dropout(hidden))
         return logits
+
+    def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the logits of padded texts, of `states` `(n, tokens, hidden_size)`."""
+        if self.pooling == "first":
+            return self.forward(states[:, 0])
+        weights = mask.unsqueeze(-1).to(states.dtype)
+        return self.forward((states * weights).sum(1) / weights.sum(1))
 
 
 class MaskedLMHead(nn.Module):

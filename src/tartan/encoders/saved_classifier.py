@@ -6,8 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast, get_args
 
 import torch
+from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
 from transformers import (
@@ -20,7 +22,7 @@ from transformers import (
 from transformers.modeling_outputs import SequenceClassifierOutput
 
 from tartan.encoders.export import HEAD, LABELS
-from tartan.encoders.heads import ClassifierHead
+from tartan.encoders.heads import ClassifierHead, Pooling
 from tartan.encoders.safe_loading import (
     check_finite_weights,
     load_config,
@@ -60,8 +62,9 @@ class _BodyAndHead(nn.Module):
         self.body, self.head = body, head
 
     def forward(self, **inputs: Tensor) -> SequenceClassifierOutput:
-        hidden: Tensor = self.body(**inputs).last_hidden_state
-        return SequenceClassifierOutput(logits=self.head(hidden[:, 0]))
+        states: Tensor = self.body(**inputs).last_hidden_state
+        logits = self.head.of_texts(states, inputs["attention_mask"])
+        return SequenceClassifierOutput(logits=logits)
 
 
 def classifier_folder(path: Path) -> Path:
@@ -119,7 +122,11 @@ def _body_and_head(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str,
     config = load_config(folder)
     body, missing = load_model(AutoModel, folder)
     _check_complete({name for name in missing if "pooler" not in name})
-    head = ClassifierHead(int(config.hidden_size), len(names), dropout=0.0)
+    with safe_open(folder / HEAD, "pt") as stored:
+        pooling = (stored.metadata() or {}).get("pooling", "first")
+    if pooling not in get_args(Pooling):
+        raise ValueError(f"{HEAD} has pooling={pooling!r}")
+    head = ClassifierHead(int(config.hidden_size), len(names), 0.0, cast(Pooling, pooling))
     head.load_state_dict(load_file(folder / HEAD))
     check_finite_weights(head, folder)
     return _BodyAndHead(body, head), body, tuple(names)

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from tartan.core.task import Batch, Inputs
-from tartan.encoders.heads import ClassifierHead
+from tartan.encoders.heads import ClassifierHead, Pooling
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row, hidden_states
@@ -134,11 +134,20 @@ class Supervised:
 
 
 class TextClassifier(Supervised, ABC):
-    """Classifies texts from the state of their first token; a unit is a text."""
+    """Classifies texts; a unit is a text.
+
+    Attributes:
+        pooling: the states of the last layer that stand for a text: its `first` token's, or the
+            `mean` of all its tokens'.
+    """
+
+    pooling: Pooling = "first"
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
-        """Return the first tokens' states in the last layer, `(examples, hidden)`."""
+        """Return the pooled states of the last layer, `(examples, hidden)`."""
         states = hidden_states(body, inputs)
+        if self.pooling == "mean":
+            return _means(states.flatten(0, 1), *spans(inputs))
         return states[0].index_select(0, spans(inputs)[0]) if is_packed(inputs) else states[:, 0]
 
     def collate(
@@ -167,18 +176,32 @@ class Classification(Checked, TextClassifier):
         dropout: dropout probability of the head (paper: 0.1 or 0.3).
         class_weights: see `Supervised`.
         label_smoothing: see `Supervised`.
+        pooling: see `TextClassifier`.
     """
 
     classes: int
     dropout: Below1 = 0.1
     class_weights: ClassWeights = None
     label_smoothing: Below1 = 0.0
+    pooling: Pooling = "first"
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
-        return ClassifierHead(encoder.hidden_size, self.classes, self.dropout)
+        return ClassifierHead(encoder.hidden_size, self.classes, self.dropout, self.pooling)
 
     def batch(self, layout: Layout, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
         names = {"label": "labels", "unseen": "unseen"}
         columns = {new: [row[old] for row in rows] for old, new in names.items() if old in rows[0]}
         return labelled_batch(layout, rows, token_ids, **columns)
+
+
+def _means(states: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
+    """Return the mean of each text's states, in float32.
+
+    A product, whose order of summation is the same every time on a GPU too.
+    """
+    places = torch.arange(len(states), device=states.device)
+    inside = (places >= starts[:, None]) & (places < (starts + lengths)[:, None])
+    with torch.autocast(states.device.type, enabled=False):
+        states = states.to(torch.promote_types(states.dtype, torch.float32))
+        return (inside.to(states.dtype) @ states) / lengths[:, None].to(states.dtype)
