@@ -20,7 +20,7 @@ from omegaconf import OmegaConf
 
 from benchmarks.measure import options_of, show, write_figures
 from benchmarks.synthetic_articles import FIELD, SyntheticArticles
-from tartan.data.corpus_folder import read_manifest
+from tartan.data.corpus import read_manifest
 from tartan.runs.command_line import quiet_libraries
 from tartan.settings import CONF, build, quoted
 

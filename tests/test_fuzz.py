@@ -25,8 +25,7 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM
 
-from tartan.data.corpus import load_corpus
-from tartan.data.corpus_folder import check_shards, read_manifest
+from tartan.data.corpus import check_shards, load_corpus, read_manifest
 from tartan.data.labelled import write_trained_columns
 from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer

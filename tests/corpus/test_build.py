@@ -17,7 +17,7 @@ from hydra import compose, initialize_config_dir
 from tartan.corpus import blocks
 from tartan.corpus.build import build_corpus
 from tartan.corpus.settings import options_of
-from tartan.data.corpus_folder import read_manifest
+from tartan.data.corpus import read_manifest
 from tartan.errors import UserError
 from tartan.files import sha256_of
 from tests.conftest import ROOT

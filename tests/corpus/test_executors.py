@@ -16,7 +16,7 @@ from hydra import compose, initialize_config_dir
 
 from tartan.corpus.build import LocalTasks, build_corpus
 from tartan.corpus.settings import options_of
-from tartan.data.corpus_folder import read_manifest
+from tartan.data.corpus import read_manifest
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.corpus.made_up import built, contents, write_articles, write_shard

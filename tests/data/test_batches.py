@@ -12,8 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.utils.data import ConcatDataset, DataLoader
 
-from tartan.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, rows_at
-from tartan.data.shares import share_of
+from tartan.data.batches import (
+    BatchNeeds,
+    EvaluationBatches,
+    StepBatches,
+    TaskExamples,
+    rows_at,
+    share_of,
+)
 from tartan.data.task_data import StepLoader
 from tartan.encoders.tiny import TinyEncoder
 from tartan.objectives.classification import Classification

@@ -1,24 +1,22 @@
-"""Texts that share words with held-out ones: found, warned of, and left out."""
+"""Texts that share words: held-out n-grams, and near-duplicates, as slow references find them."""
 
 from __future__ import annotations
 
-import json
 import unicodedata
-from dataclasses import replace
 
-import datasets
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.data import decontaminate
-from tartan.data.auxiliary import AuxiliaryContext
-from tartan.data.decontaminate import count_in
-from tartan.data.file_task import FileTask
-from tartan.data.overlap import NgramIndex, words_of
-from tartan.data.text_auxiliary import TextAuxiliary
-from tartan.encoders.tiny import TinyEncoder
-from tartan.objectives.masked_lm import MaskedLM
+from tartan.data import overlap
+from tartan.data.overlap import (
+    MIN_SIMILARITY,
+    NgramIndex,
+    nearest_duplicates,
+    same_texts,
+    words_of,
+)
 
 HELD = " ".join(f"w{i}" for i in range(20))
 
@@ -94,57 +92,49 @@ def test_it_is_what_a_slow_reference_finds(held, texts, n):
     assert NgramIndex(held, n).contaminates(texts).tolist() == slow(held, texts, n)
 
 
-@pytest.fixture
-def around(tmp_path):
-    """The surroundings of a task whose dev and test texts are known."""
-    texts = {"train": ["a b c", HELD, "d e f"], "dev": [HELD, "v w"], "test": ["x y", "z z"]}
-    for split, own in texts.items():
-        rows = [json.dumps({"text": text, "label": "AB"[i % 2]}) for i, text in enumerate(own)]
-        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
-    paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
-    task = FileTask("own", "macro_f1", 32, **paths).load()
-    return AuxiliaryContext(task, TinyEncoder().load(), 3, "all", 0, tmp_path)
+def similarity(left, right):
+    """Jaccard similarity of two texts' sets of word sequences."""
+    runs = [text.split() for text in (left, right)]
+    one, other = ({tuple(w[i : i + 3]) for i in range(len(w) - 2)} for w in runs)
+    return len(one & other) / len(one | other) if one | other else 0.0
 
 
-@pytest.fixture
-def domain(tmp_path):
-    lines = ["fine one", f"a line with {HELD}", "X Y", "fine two", "v w and more"]
-    (tmp_path / "corpus.txt").write_text("\n".join(lines))
-    return TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
+texts = st.lists(st.lists(st.sampled_from("abc"), max_size=9).map(" ".join), max_size=9)
 
 
-def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, domain):
-    found = domain.examples("dapt", around)
-    assert (len(found.rows), found.decontaminated) == (5, None)
-    asked = replace(around, decontaminate=True)
-    for _ in range(2):  # found, then read from the cache
-        clean = domain.examples("dapt", asked)
-        assert clean.texts["text"][:] == ["fine one", "fine two", "v w and more"]
-        assert (len(clean.rows), clean.decontaminated) == (3, 2)
-    assert clean.fingerprint != found.fingerprint
-    own = TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", asked)
-    assert own.texts["text"][:] == ["a b c", "d e f"]
-    assert own.decontaminated == 1
+@given(texts, texts, st.sampled_from([1, 100, 5_000_000]))
+def test_the_nearest_of_all_pairs_is_found(left, right, at_once):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(overlap, "_PAIRS", at_once)
+        nearest = nearest_duplicates(left, right)
+    expected = []
+    for i, text in enumerate(left):
+        alike = [similarity(text, other) for other in right]
+        if alike and max(alike) >= MIN_SIMILARITY:
+            expected.append((i, int(np.argmax(alike)), max(alike)))
+    assert list(nearest.itertuples(index=False, name=None)) == expected
 
 
-def told(caplog):
-    messages = [record.getMessage() for record in caplog.records]
-    caplog.clear()
-    return [message for message in messages if "dev and test texts" in message]
+@given(texts.filter(len))
+def test_groups_are_the_components_of_equal_and_alike_texts(texts):
+    slow = list(range(len(texts)))
+    for _ in texts:
+        for i, left in enumerate(texts):
+            for j, right in enumerate(texts):
+                if left == right or similarity(left, right) >= MIN_SIMILARITY:
+                    slow[i] = slow[j] = min(slow[i], slow[j])
+    groups = same_texts(texts)
+    assert [[a == b for b in groups] for a in groups] == [[a == b for b in slow] for a in slow]
 
 
-def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatch):
-    domain.examples("dapt", around)
-    (message,) = told(caplog)
-    assert message.startswith("auxiliary dapt: 1 of 4 dev and test texts are in ")
-    domain.examples("dapt", replace(around, decontaminate=True))
-    TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around)
-    monkeypatch.setattr(decontaminate, "_MOST", 4)  # a larger corpus is left to the check
-    domain.examples("dapt", around)
-    assert told(caplog) == []
+def test_case_space_and_punctuation_do_not_tell_texts_apart():
+    groups = same_texts(["A cat, sat.", "a  cat sat", "another cat", "A CAT SAT"])
+    assert (groups == groups[0]).tolist() == [True, True, False, True]
+    found = nearest_duplicates(["今天天气很好，我们一起去公园。"], ["今天天气很好我们一起去公园吧"])
+    assert found["other"].tolist() == [0]
 
 
-def test_blank_texts_and_missing_ones_are_not_looked_for():
-    texts = datasets.Dataset.from_dict({"text": ["a B", None, " ", "c"]})
-    assert count_in(texts, [("A  b",), ("",), ("a b",), ("d",)]) == 2
-    assert count_in(texts, [("d", "a B"), ("d", "e")]) == 1
+def test_many_texts_of_one_form_are_grouped_in_seconds():
+    form = "your order number {} has been shipped and will arrive within three working days"
+    texts = [form.format(i) for i in range(2000)]
+    assert len(set(same_texts([*texts, *texts]).tolist())) == 1

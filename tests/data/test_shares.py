@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tartan.core.task import Batch, MicroBatch, StepBatch
-from tartan.data.shares import share_of
+from tartan.data.batches import share_of
 
 
 def batch_of(widths):

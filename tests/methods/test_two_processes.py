@@ -18,7 +18,7 @@ from tartan.core.step import Step
 from tartan.core.task import Batch, MicroBatch, StepBatch, Task
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
-from tartan.data.shares import share_of
+from tartan.data.batches import share_of
 from tartan.methods.replicas import ReplicatedBody
 from tartan.methods.shards import ShardedBody, shard
 

@@ -10,8 +10,7 @@ import numpy as np
 import pandas as pd
 
 from tartan.core.seeding import generator_for
-from tartan.data.near_duplicates import nearest_duplicates
-from tartan.data.overlap import NgramIndex, folded
+from tartan.data.overlap import NgramIndex, folded, nearest_duplicates
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 

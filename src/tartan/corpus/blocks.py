@@ -41,7 +41,7 @@ from tartan.corpus.records import (
 )
 from tartan.corpus.settings import ExampleOptions, Options, listed
 from tartan.corpus.sources import Source
-from tartan.data.corpus_folder import BEGUN, MANIFEST, Manifest, Shard
+from tartan.data.corpus import BEGUN, MANIFEST, Manifest, Shard
 from tartan.data.overlap import NgramIndex
 from tartan.data.table import until_full
 from tartan.errors import UserError

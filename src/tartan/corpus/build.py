@@ -33,7 +33,7 @@ from loguru import logger
 from tartan.corpus.blocks import Blocks, SpaceTokenizer, read_json, write_json
 from tartan.corpus.settings import Options, listed
 from tartan.corpus.sources import find_sources
-from tartan.data.corpus_folder import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
+from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
 from tartan.files import disk_advice, process_lock
 from tartan.methods.launch import end_with

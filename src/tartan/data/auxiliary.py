@@ -72,8 +72,7 @@ class AuxiliaryExamples:
         fingerprint: string that changes when the source or the choice of examples changes.
         texts: the texts of the rows, blank ones included; None where they are not texts.
         held_out: rows that are never trained on; None where none are held out.
-        decontaminated: number of texts that were left out because they overlap with dev or test
-            texts; None where decontamination was not asked for.
+        decontaminated: number of texts left out for their overlap; None where none were looked for.
         draw_group: tasks with the same value get the same rows in a step, and their objectives the
             same random numbers; None where the task draws independently of others.
     """

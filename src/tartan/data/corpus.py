@@ -1,24 +1,24 @@
-"""Reads corpora of unlabelled text, memory-mapped, and chooses a part of one by size and seed."""
+"""Reads corpora of unlabelled text, memory-mapped: files, the Hub, folders of `build_corpus`."""
 
 from __future__ import annotations
 
 import glob
 import hashlib
+import json
 import logging
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import groupby
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated, Any
 
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
+from pydantic import BaseModel, ConfigDict, Field
 
 from tartan.data.cache import cached_file
-from tartan.data.corpus_folder import is_corpus_folder, read_manifest
 from tartan.data.labelled import text_of
-from tartan.data.order import choose_rows
 from tartan.data.table import Table, until_full
 from tartan.data.table_file import TABLES, format_of, open_table
 from tartan.errors import UserError, first_line
@@ -26,13 +26,15 @@ from tartan.files import is_inside, sha256_of
 
 log = logging.getLogger(__name__)
 
-LONGEST_TEXT = 16 << 20
-"""Maximum length of a text [bytes]; tokenising one takes some 160 times as much memory."""
+MANIFEST = "manifest.json"
+BEGUN = Path("building", "begun.json")
+"""File that records what is being built, in the folder of a corpus that is not finished."""
+LAYOUT = 1
+"""Version of the corpus folder's format; raise it when the meaning of the folder changes."""
 _TEXTS, _CHARACTERS = 10_000, 1 << 24
 """Numbers of texts and of characters that are kept in memory before they are written."""
-_KINDS = ("text", "markdown", *TABLES)
-"""Kinds of corpus files, in the order in which their texts are read."""
-_IN_FOLDERS = ("text", "markdown", "jsonl", "parquet")
+_KINDS = ("text", *TABLES)
+_IN_FOLDERS = ("text", "jsonl", "parquet")
 """Kinds of files that are read from a folder; others in it are seldom unlabelled text."""
 
 
@@ -53,18 +55,57 @@ class Corpus:
     has_blanks: bool = True
 
 
+class Shard(BaseModel):
+    """A file of a corpus folder: an Arrow stream with the column `text` and no blank texts."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    file: Annotated[str, Field(pattern=r"^[^/\\\x00]+\.arrow$")]
+    bytes: int
+    sha256: str
+    examples: int
+    words: int
+
+
+class Manifest(BaseModel):
+    """What a corpus folder holds and how it was made.
+
+    Attributes:
+        settings: the settings of `conf/build_corpus.yaml` that decide which examples there are.
+        sources: name, size and checksum of each source file that was read, in order.
+        metadata: the same for the files that only give the articles' fields of study.
+        counts: numbers of `records` and `examples` that were read, kept, and left out for each
+            reason; and of `words` kept.
+        fields_of_study: number of records that name each field, where the field was read.
+        shards: the corpus files, in order.
+        versions: versions of the software that built the corpus.
+    """
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+    layout: int
+    settings: dict[str, Any]
+    sources: list[dict[str, Any]]
+    metadata: list[dict[str, Any]]
+    counts: dict[str, Any]
+    fields_of_study: dict[str, int]
+    shards: list[Shard]
+    versions: dict[str, str]
+
+
 def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     """Load the corpus in a file, in the files a glob matches, or in a folder.
 
-    A folder that `python -m src.build_corpus` wrote is memory-mapped where it lies. The texts of
-    other files are copied into `cache_dir` once: each line of a text file is a text, and each
-    paragraph of Markdown; tables have texts in `column`.
+    A folder that `tartan build-corpus` wrote is memory-mapped where it lies. The texts of other
+    files are copied into `cache_dir` once: each line of a text file, and of tables `column`.
     """
     path = path.expanduser()
-    if is_corpus_folder(path):
+    if ((path / MANIFEST).is_file() and any(path.glob("*.arrow"))) or (path / BEGUN).is_file():
         return _load_folder(path)
     files = _files_of(path)
-    fingerprint = _fingerprint(path, files, column)
+    kinds = [_kind_of(file) for file in files]
+    prints = [f"{sha256_of(file)}:{kind}:{column}" for file, kind in zip(files, kinds, strict=True)]
+    fingerprint = prints[0] if files == [path] else _digest("\n".join(prints))
 
     def write(scratch: Path) -> None:
         schema = pa.schema([("text", pa.string())])
@@ -73,8 +114,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
             while some := list(until_full(texts, _TEXTS, _CHARACTERS)):
                 stream.write(pa.record_batch([pa.array(some, pa.string())], schema=schema))
 
-    name = hashlib.sha256(fingerprint.encode()).hexdigest()[:32]
-    file = cached_file(cache_dir / "datasets" / name / "texts.arrow", write)
+    file = cached_file(cache_dir / "datasets" / _digest(fingerprint)[:32] / "texts.arrow", write)
     texts = text_column(datasets.Dataset.from_file(str(file)), "text", str(path))
     return Corpus(str(path), texts, fingerprint)
 
@@ -92,7 +132,7 @@ def load_corpus_from_hub(
 
 
 def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Dataset:
-    """Return the texts of a data set as its only column `text`, after checking their lengths."""
+    """Return the texts of a data set as its only column `text`, after checking that they are."""
     rows = rows.with_format(None)
     if column not in rows.column_names:
         raise UserError(f"corpus {source} has no column {column!r}, only {rows.column_names}")
@@ -102,61 +142,67 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
     if not len(rows):
         raise UserError(f"corpus {source} holds no texts")
     texts = rows.select_columns([column])
-    texts = texts if column == "text" else texts.rename_column(column, "text")
-    _check_lengths(texts, source)
-    return texts
+    for chunk in texts.data.column(column).chunks:
+        try:
+            chunk.validate()  # the offsets' ends lie in the file, and below all are in order
+            if (pc.min(pc.binary_length(chunk)).as_py() or 0) < 0:
+                raise pa.ArrowInvalid("a text ends before it begins")
+        except pa.ArrowInvalid as error:
+            raise UserError(f"corpus {source} is damaged ({first_line(error)})") from error
+    return texts if column == "text" else texts.rename_column(column, "text")
 
 
 def texts_of(table: Table, column: str) -> Iterator[str]:
-    """Yield the texts in a column of a table; a missing value, also NaN, is a blank text.
-
-    At the end a warning counts the rows without a value, which take part in sizes but not in
-    training.
-    """
+    """Yield the texts in a column of a table; a missing value, also NaN, is a blank text."""
     if table.columns and column not in table.columns:
         columns = ", ".join(map(repr, table.columns))
         raise UserError(f"corpus {table.source} has no column {column!r}, only {columns}")
-    count, without = 0, 0
     for row in table.rows():
         value = row.values.get(column)
         missing = value is None or (isinstance(value, float) and math.isnan(value))
-        count, without = count + 1, without + missing
         yield "" if missing else text_of(row, column)
-    if without:
-        log.warning(
-            "corpus %s: %s of %s rows have no text in %r",
-            table.source, f"{without:,}", f"{count:,}", column,
-        )  # fmt: skip
 
 
-def choose_part(
-    corpus: Corpus, size: float | None, train_examples: int, seed: int, option: str
-) -> Corpus:
-    """Return `size` x `train_examples` rows of the corpus; a smaller size gives a subset.
+def read_manifest(path: Path) -> Manifest:
+    """Read the manifest of a corpus folder, and compare the sizes of its files."""
+    file = path / MANIFEST
+    if not file.is_file():
+        raise UserError(f"corpus {path} is not finished; run the command that builds it again")
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        manifest = Manifest.model_validate(content, strict=True)
+    except (ValueError, RecursionError) as error:
+        raise UserError(f"{file} is damaged: {first_line(error)}") from error
+    if manifest.layout != LAYOUT:
+        raise UserError(f"{file} is of layout {manifest.layout}, this program reads {LAYOUT}")
+    for shard in manifest.shards:
+        if not is_inside(path / shard.file, path):
+            raise UserError(f"corpus {path}: {shard.file} is a link to a file elsewhere")
+        if not (path / shard.file).is_file() or (path / shard.file).stat().st_size != shard.bytes:
+            raise UserError(f"corpus {path}: {shard.file} is missing or cut")
+    return manifest
 
-    Blank rows count, as they do in the paper's files, but are not trained on. `option`, which sets
-    the size, is for the message; None takes all rows.
-    """
-    if size is None:
-        return corpus
-    chosen = choose_rows(len(corpus.texts), size, train_examples, seed, option, corpus.source)
-    fingerprint = f"{corpus.fingerprint}:{len(chosen)}:{seed}"
-    return replace(corpus, texts=corpus.texts.select(chosen), fingerprint=fingerprint)
+
+def check_shards(path: Path, manifest: Manifest) -> None:
+    """Compare every file with its checksum, which reads all of them."""
+    for shard in manifest.shards:
+        if sha256_of(path / shard.file) != shard.sha256:
+            raise UserError(f"corpus {path}: {shard.file} is not what was written")
 
 
 def _load_folder(path: Path) -> Corpus:
-    manifest = read_manifest(path)
-    files = [str(path / shard.file) for shard in manifest.shards if shard.examples]
+    shards = read_manifest(path).shards
+    files = [str(path / shard.file) for shard in shards if shard.examples]
     try:
         rows = datasets.concatenate_datasets([datasets.Dataset.from_file(file) for file in files])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UserError(f"corpus {path} is damaged ({first_line(error)})") from error
-    texts = text_column(rows, "text", str(path))
-    return Corpus(str(path), texts, manifest.fingerprint, has_blanks=False)
+    fingerprint = _digest("".join(shard.sha256 for shard in shards))
+    return Corpus(str(path), text_column(rows, "text", str(path)), fingerprint, has_blanks=False)
 
 
 def _files_of(path: Path) -> list[Path]:
-    """Return the files that `path` stands for, in the order of their kinds, then of their names.
+    """Return the files that `path` stands for, by name.
 
     A folder stands for the texts in it at any depth, without files and folders whose names begin
     with a dot; a path with `*`, `?` or `[` that is not itself a file for the files that match it.
@@ -176,7 +222,7 @@ def _files_of(path: Path) -> list[Path]:
         return [path]
     if not files:
         raise UserError(f"corpus {path}: no files of text")
-    return sorted(files, key=lambda file: _KINDS.index(_kind_of(file)))
+    return files
 
 
 def _kind_of(file: Path) -> str:
@@ -187,44 +233,10 @@ def _kind_of(file: Path) -> str:
 
 
 def _texts_in(file: Path, column: str) -> Iterator[str]:
-    if file.is_file() and not file.stat().st_size:
-        return  # an empty table has not even columns
-    kind, table = _kind_of(file), open_table(file, _KINDS)
-    texts = texts_of(table, "text" if kind in ("text", "markdown") else column)
-    if kind != "markdown":
-        yield from texts
-        return
-    for is_blank, paragraph in groupby(texts, lambda line: not line.strip()):
-        if not is_blank:
-            yield "\n".join(paragraph)
+    if file.stat().st_size:  # an empty table has not even columns
+        column = "text" if _kind_of(file) == "text" else column
+        yield from texts_of(open_table(file, _KINDS), column)
 
 
-def _fingerprint(path: Path, files: Sequence[Path], column: str) -> str:
-    """Return a string that changes with the files' content and order, not with where they lie."""
-    if files == [path]:
-        return f"{sha256_of(path)}:{_kind_of(path)}:{column}"
-    parts = path.parts
-    magic = (i for i, part in enumerate(parts) if glob.has_magic(part))
-    root = path if path.is_dir() else Path(*parts[: next(magic, len(parts) - 1)])
-    listed = [f"{file.relative_to(root)}:{sha256_of(file)}" for file in files]
-    return hashlib.sha256("\n".join([column, *listed]).encode()).hexdigest()
-
-
-def _check_lengths(texts: datasets.Dataset, source: str) -> None:
-    """Check by the Arrow file's offsets that no text is damaged, or longer than `LONGEST_TEXT`."""
-    row = 0
-    for chunk in texts.data.column("text").chunks:
-        try:
-            chunk.validate()  # the offsets' ends lie in the file, and below all are in order
-        except pa.ArrowInvalid as error:
-            raise UserError(f"corpus {source} is damaged ({first_line(error)})") from error
-        lengths = pc.fill_null(pc.binary_length(chunk), 0)
-        shortest, longest = (edge(lengths).as_py() or 0 for edge in (pc.min, pc.max))
-        if shortest < 0:
-            raise UserError(f"corpus {source} is damaged (a text ends before it begins)")
-        if longest > LONGEST_TEXT:
-            row += pc.index(lengths, longest).as_py() + 1
-            raise UserError(
-                f"corpus {source}, text {row:,} is longer than {LONGEST_TEXT >> 20} MiB"
-            )
-        row += len(chunk)
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()

@@ -1,24 +1,33 @@
-"""Finds texts that share word n-grams with texts that have to stay unseen (contamination).
+"""Finds texts that have words in common: with held-out ones (contamination), or most of them.
 
 As in Brown et al. (2020, appendix C), a text is contaminated where it shares `n` words in a row
 with one that is held out, regardless of case, white space, punctuation and Unicode form. A held-out
-text of fewer words is looked for as a whole.
+text of fewer words is looked for as a whole. Two texts are near-duplicates by the Jaccard
+similarity of the sets of their runs of three words.
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import numpy as np
 import pandas as pd
 import regex
+from scipy import sparse
+from scipy.sparse.csgraph import connected_components
 
 WORDS = 13
 """Number of consecutive words in an n-gram of auxiliary texts."""
 WORDS_VERSION = 3
 """Version of what `words_of` returns: a part of the keys of what is cached of it."""
+MIN_SIMILARITY = 0.5
+"""Least Jaccard similarity of two near-duplicates."""
+_GRAM = 3
+"""Number of consecutive words in a gram of near-duplicates."""
+_PAIRS = 5_000_000
+"""Number of pairs that are compared at a time, about, which bounds the memory."""
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _WORD_OF_ASCII = re.compile(r"\w+")
 # marks, but for those that choose the form of a glyph
@@ -73,10 +82,64 @@ class NgramIndex:
         words = [words_of(text or "") for text in texts]
         short = [(i, " ".join(own)) for i, own in enumerate(words) if 0 < len(own) < self._n]
         owners = np.array([i for i, _ in short], dtype=np.int64)
-        return word_grams(words, self._n), (_hashed([text for _, text in short]), owners)
+        return _grams(words, self._n), (_hashed([text for _, text in short]), owners)
 
 
-def word_grams(texts: list[list[str]], count: int) -> tuple[np.ndarray, np.ndarray]:
+def nearest_duplicates(texts: Sequence[str], others: Sequence[str]) -> pd.DataFrame:
+    """Return those of `texts` that are near-duplicates of a text of `others`.
+
+    Each has a row with its index `text`, ascending, the index `other` of the most similar other
+    text (the first of equally similar ones), and their `similarity`. Texts that differ only in
+    case, white space and punctuation count too, unless they have fewer than three words.
+    """
+    sets = _gram_sets([*texts, *others])
+    pairs = pd.concat(_similar(sets[: len(texts)], sets[len(texts) :]))
+    pairs = pairs.sort_values(["text", "other"], ignore_index=True)
+    best = pairs.groupby("text")["similarity"].idxmax()
+    return pairs.loc[best].reset_index(drop=True)
+
+
+def same_texts(texts: Sequence[str]) -> np.ndarray:
+    """Return the index of the group that each text belongs to, int `(texts,)`.
+
+    Two texts are in one group if they are equal regardless of case, white space and punctuation, if
+    they are near-duplicates, or if a chain of such pairs joins them.
+    """
+    words = np.array([" ".join(words_of(text)) for text in texts], dtype=object)
+    places, distinct = pd.factorize(words)
+    sets, groups = _gram_sets(distinct), np.arange(len(distinct))
+    for some in _similar(sets, sets):
+        pairs = (np.ones(len(some), bool), (groups[some["text"]], groups[some["other"]]))
+        graph = sparse.coo_matrix(pairs, (len(groups), len(groups)))
+        groups = connected_components(graph, directed=False)[1][groups]
+    of_texts: np.ndarray = groups[places]
+    return of_texts
+
+
+def _gram_sets(texts: Sequence[str]) -> sparse.csr_matrix:
+    """Return which grams each text has, 0 or 1 `(texts, grams)`."""
+    grams, owners = _grams([words_of(text) for text in texts], _GRAM)
+    distinct, columns = np.unique(grams, return_inverse=True)
+    sets = sparse.csr_matrix(
+        (np.ones(len(grams), np.int32), (owners, columns)), (len(texts), len(distinct))
+    )
+    sets.data[:] = 1  # after the sums of repeated grams
+    return sets
+
+
+def _similar(left: sparse.csr_matrix, right: sparse.csr_matrix) -> Iterator[pd.DataFrame]:
+    """Yield near-duplicates: rows `text` of `left` and `other` of `right`, and `similarity`."""
+    sizes, other_sizes, columns = np.diff(left.indptr), np.diff(right.indptr), right.T.tocsr()
+    work = np.cumsum(left @ np.diff(columns.indptr))
+    for rows in np.split(np.arange(len(work)), np.flatnonzero(np.diff(work // _PAIRS)) + 1):
+        common = (left[rows] @ columns).tocoo()
+        one, other = rows[common.row], common.col
+        similarity = common.data / (sizes[one] + other_sizes[other] - common.data)
+        pairs = pd.DataFrame({"text": one, "other": other, "similarity": similarity})
+        yield pairs[similarity >= MIN_SIMILARITY]
+
+
+def _grams(texts: list[list[str]], count: int) -> tuple[np.ndarray, np.ndarray]:
     """Return each text's hashed runs of `count` words and their text's index, both `(n-grams,)`."""
     owners = np.repeat(np.arange(len(texts)), [len(words) for words in texts])
     hashed = _hashed([word for words in texts for word in words])

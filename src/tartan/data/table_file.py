@@ -29,7 +29,7 @@ from tartan.files import check_is_file, sha256_of
 
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
-    ".parquet": "parquet", ".xlsx": "xlsx", ".txt": "text", ".md": "markdown",
+    ".parquet": "parquet", ".xlsx": "xlsx", ".txt": "text",
 }  # fmt: skip
 """Kind of a file by the ending of its name; one of `COMPRESSIONS` may follow the ending."""
 COMPRESSIONS = {".gz": "gzip", ".zst": "zstd"}
@@ -87,7 +87,7 @@ def open_text(
 ) -> Table:
     """Open the table in a text file of the given format; `source` is its name in messages."""
     source = source or str(path)
-    if written_as.kind in ("text", "markdown"):
+    if written_as.kind == "text":
         return TextLines(path, written_as, source)
     if written_as.kind in ("csv", "tsv"):
         return DelimitedTable(path, written_as, source, quoting)

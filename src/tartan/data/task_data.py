@@ -23,10 +23,16 @@ from tartan.core.device import is_cpu, is_on_cpu
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples
+from tartan.data.batches import (
+    BatchNeeds,
+    EvaluationBatches,
+    StepBatches,
+    TaskExamples,
+    share_of,
+    with_sampled_batches,
+)
 from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Prepared
-from tartan.data.shares import share_of, with_sampled_batches
 from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import packs_texts, require_text_encoder
 from tartan.errors import UserError

@@ -9,10 +9,14 @@ from typing import Literal
 import datasets
 
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
-from tartan.data.corpus import Corpus, choose_part, load_corpus, load_corpus_from_hub
-from tartan.data.decontaminate import decontaminated, warn_of_held_out_in
+from tartan.data.corpus import Corpus, load_corpus, load_corpus_from_hub
 from tartan.data.held_out_text import HeldOutText
-from tartan.data.nearest import choose_nearest
+from tartan.data.selection import (
+    choose_nearest,
+    choose_part,
+    decontaminated,
+    warn_of_held_out_in,
+)
 from tartan.data.text_task import TextTask
 from tartan.data.tokenise import check_length, tokenise, tokenised_as_read
 from tartan.encoders.base import Encoder
@@ -22,11 +26,8 @@ from tartan.objectives.base import TaskObjective, check_objective
 from tartan.settings import Checked, Length, Size
 
 TOKENISED_AHEAD = 100_000
-"""Maximum number of a corpus folder's examples that are tokenised, and cached, before training.
-
-A run often sees only a small part of a larger corpus, whose examples are tokenised when a batch
-takes them. The batches are the same either way.
-"""
+"""Maximum number of a corpus folder's examples that are tokenised, and cached, before training; of
+more, a batch's when it takes them. The batches are the same either way."""
 _OF_HUB = ("hub_config", "split")
 _OF_DOMAIN_TEXT = ("path", "hub", *_OF_HUB, "column", "size", "select", "at_most")
 
@@ -37,7 +38,7 @@ class AuxiliaryText(Checked):
 
     Attributes:
         text: `task` for the end task's training texts, `domain` for a corpus.
-        path: the corpus' file, folder or glob, or the folder that `src.build_corpus` wrote; None
+        path: the corpus' file, folder or glob, or the folder that `tartan build-corpus` wrote; None
             takes the end task's own domain text.
         hub: instead of a file, a data set on the Hugging Face Hub.
         hub_config: its configuration.
@@ -47,7 +48,7 @@ class AuxiliaryText(Checked):
             `auxiliary.size`. It applies to domain text only.
         max_length: longest input; None takes the end task's [tokens].
         select: which part of a corpus `size` takes: `random`, or the texts `nearest` to the end
-            task's training texts (see `tartan.data.nearest`), decontaminated first.
+            task's training texts (see `tartan.data.selection`), decontaminated first.
         at_most: take all of a corpus that holds less than `size` asks for; otherwise that is an
             error.
         labelled_only: of the end task's training texts, take only those that keep their labels
@@ -148,12 +149,7 @@ class AuxiliaryText(Checked):
         if not ahead and not corpus.has_blanks and len(corpus.texts) > TOKENISED_AHEAD:
             return tokenised_as_read(corpus.texts, encoder.tokenizer, length)
         rows = tokenise(
-            corpus.texts,
-            corpus.fingerprint,
-            encoder,
-            length,
-            context.cache_dir,
-            keep_blank=False,
+            corpus.texts, corpus.fingerprint, encoder, length, context.cache_dir, keep_blank=False
         )
         if len(rows) == 0:
             raise UserError(f"auxiliary {name}: {corpus.source} holds blank lines only")

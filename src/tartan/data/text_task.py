@@ -16,7 +16,7 @@ import datasets
 
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.labelled import Columns, Example, in_order, read_labelled
-from tartan.data.near_duplicates import same_texts
+from tartan.data.overlap import same_texts
 from tartan.data.splits import HeldOut, choose_labelled, clean_split, stratified_splits
 from tartan.data.table import Table
 from tartan.data.tokenise import check_length, count_full, tokenise

@@ -1,24 +1,95 @@
-"""The nearest texts are those of BM25 as it is written down, nested by size, always the same."""
+"""Which texts of a corpus are taken: a part, the nearest by BM25, none that are held out."""
 
 from __future__ import annotations
 
 import json
 import math
 from collections import Counter
+from dataclasses import replace
 
+import datasets
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tartan.data import selection
 from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.corpus import Corpus
 from tartan.data.file_task import FileTask
-from tartan.data.nearest import nearest
 from tartan.data.overlap import words_of
+from tartan.data.selection import choose_part, nearest
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
+
+HELD = " ".join(f"w{i}" for i in range(20))
+
+
+def test_parts_are_nested_seeded_and_told_apart():
+    texts = [f"text {i}" if i % 9 else "" for i in range(100)]  # blank rows count
+    corpus = Corpus("made up", datasets.Dataset.from_dict({"text": texts}), "abc")
+    chosen = {
+        (size, seed): choose_part(corpus, size, 10, seed, "size")
+        for size in (1, 5)
+        for seed in (0, 1)
+    }
+    assert [len(part.texts) for part in chosen.values()] == [10, 10, 50, 50]
+    assert set(chosen[1, 0].texts["text"]) <= set(chosen[5, 0].texts["text"])
+    assert chosen[1, 0].texts["text"][:] != chosen[1, 1].texts["text"][:]
+    assert len({corpus.fingerprint, *(part.fingerprint for part in chosen.values())}) == 5
+    assert choose_part(corpus, None, 100, 0, "size") is corpus
+
+
+@pytest.fixture
+def around(tmp_path):
+    """The surroundings of a task whose dev and test texts are known."""
+    texts = {"train": ["a b c", HELD, "d e f"], "dev": [HELD, "v w"], "test": ["x y", "z z"]}
+    for split, own in texts.items():
+        rows = [json.dumps({"text": text, "label": "AB"[i % 2]}) for i, text in enumerate(own)]
+        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
+    paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
+    task = FileTask("own", "macro_f1", 32, **paths).load()
+    return AuxiliaryContext(task, TinyEncoder().load(), 3, "all", 0, tmp_path)
+
+
+@pytest.fixture
+def domain(tmp_path):
+    lines = ["fine one", f"a line with {HELD}", "X Y", "fine two", "v w and more"]
+    (tmp_path / "corpus.txt").write_text("\n".join(lines))
+    return TextAuxiliary(objective=MaskedLM(), path=str(tmp_path / "corpus.txt"))
+
+
+def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, domain):
+    found = domain.examples("dapt", around)
+    assert (len(found.rows), found.decontaminated) == (5, None)
+    asked = replace(around, decontaminate=True)
+    for _ in range(2):  # found, then read from the cache
+        clean = domain.examples("dapt", asked)
+        assert clean.texts["text"][:] == ["fine one", "fine two", "v w and more"]
+        assert (len(clean.rows), clean.decontaminated) == (3, 2)
+    assert clean.fingerprint != found.fingerprint
+    own = TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", asked)
+    assert own.texts["text"][:] == ["a b c", "d e f"]
+    assert own.decontaminated == 1
+
+
+def told(caplog):
+    messages = [record.getMessage() for record in caplog.records]
+    caplog.clear()
+    return [message for message in messages if "dev and test texts" in message]
+
+
+def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatch):
+    domain.examples("dapt", around)
+    (message,) = told(caplog)
+    assert message.startswith("auxiliary dapt: 1 dev and test texts are in ")
+    domain.examples("dapt", replace(around, decontaminate=True))
+    TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around)
+    monkeypatch.setattr(selection, "_MOST_WARNED", 4)  # a larger corpus is left to the check
+    domain.examples("dapt", around)
+    assert told(caplog) == []
 
 
 def bm25(texts, query, k1=1.5, b=0.75):

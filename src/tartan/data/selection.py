@@ -1,0 +1,149 @@
+"""Chooses texts of a corpus: a random part, those near to the end task, none that is held out.
+
+The nearest texts are chosen as in TLM (Yao et al. 2021, "NLP from scratch without large-scale
+pretraining"): each training text is a query of BM25, and the corpus' texts are taken by the best
+rank that any query gives them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import bm25s
+import numpy as np
+import pandas as pd
+
+from tartan.core.seeding import generator_for
+from tartan.data.cache import cached_indices
+from tartan.data.corpus import Corpus
+from tartan.data.order import RandomOrder, choose_rows
+from tartan.data.overlap import WORDS, WORDS_VERSION, NgramIndex, folded, words_of
+from tartan.data.text_task import TextTask
+from tartan.errors import UserError
+
+log = logging.getLogger(__name__)
+
+_MOST_WARNED = 100_000
+"""Maximum number of texts that are compared before a run; `tartan check` compares more."""
+_MOST_RANKED = 1_000_000
+"""Maximum number of texts that are ranked; of a larger corpus, a seeded random choice."""
+_AT_ONCE = 10_000
+"""Number of texts that are read into memory at a time."""
+
+
+def choose_part(
+    corpus: Corpus, size: float | None, train_examples: int, seed: int, option: str
+) -> Corpus:
+    """Return `size` x `train_examples` rows of the corpus; a smaller size gives a subset.
+
+    Blank rows count, as they do in the paper's files, but are not trained on. `option`, which sets
+    the size, is for the message; None takes all rows.
+    """
+    if size is None:
+        return corpus
+    chosen = choose_rows(len(corpus.texts), size, train_examples, seed, option, corpus.source)
+    fingerprint = f"{corpus.fingerprint}:{len(chosen)}:{seed}"
+    return replace(corpus, texts=corpus.texts.select(chosen), fingerprint=fingerprint)
+
+
+def warn_of_held_out_in(name: str, corpus: Corpus, task: TextTask) -> None:
+    """Log how many dev and test texts are in a small corpus, that of auxiliary task `name`."""
+    if len(corpus.texts) > _MOST_WARNED:
+        return
+    held_out = {folded(text) for text in task.evaluated_texts} - {""}
+    if found := held_out.intersection(folded(text or "") for text in corpus.texts["text"]):
+        log.warning(
+            "auxiliary %s: %s dev and test texts are in %s, so that the model is trained on texts "
+            "that it is tested on; auxiliary.decontaminate=true leaves them out",
+            name, f"{len(found):,}", corpus.source,
+        )  # fmt: skip
+
+
+def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Corpus, int]:
+    """Return the corpus without texts that overlap with dev or test, and the number of those."""
+    name = _key(corpus, task, WORDS)
+
+    def find() -> np.ndarray:
+        index = NgramIndex(task.evaluated_texts)
+        columns = [name for name in ("text", "text_pair") if name in corpus.texts.column_names]
+        marks = [
+            np.logical_or.reduce([index.contaminates(batch[name]) for name in columns])
+            for batch in corpus.texts.iter(_AT_ONCE)
+        ]
+        return np.flatnonzero(np.concatenate(marks))
+
+    removed = cached_indices(cache_dir / "decontaminated", name, find)
+    if not len(removed):
+        return corpus, 0
+    kept = np.setdiff1d(np.arange(len(corpus.texts)), removed)
+    if not len(kept):
+        raise UserError(f"every text of {corpus.source} overlaps with a dev or test text")
+    texts = corpus.texts.select(kept)
+    return replace(corpus, texts=texts, fingerprint=f"{name}:decontaminated"), len(removed)
+
+
+def choose_nearest(
+    corpus: Corpus, task: TextTask, size: float, seed: int, option: str, cache_dir: Path
+) -> Corpus:
+    """Return the texts nearest to the end task's, of which `choose_part` would take as many."""
+    available = len(corpus.texts)
+    count = len(choose_rows(available, size, len(task.train), seed, option, corpus.source))
+    if count > _MOST_RANKED:
+        raise UserError(f"{option}={size:g} asks for more than the {_MOST_RANKED:,} of nearest")
+    name = _key(corpus, task, count, seed, _MOST_RANKED, bm25s.__version__)
+
+    def find() -> np.ndarray:
+        order = RandomOrder(available, generator_for(seed, "corpus part"))
+        candidates = np.sort(order.part(0, min(available, _MOST_RANKED)))
+        texts = corpus.texts.select(candidates)["text"][:]
+        queries = [*task.train.texts, *(task.train.pairs or ())]
+        return np.sort(candidates[nearest(texts, queries, count, seed)])
+
+    places = cached_indices(cache_dir / "nearest", name, find)
+    return replace(corpus, texts=corpus.texts.select(places), fingerprint=f"{name}:nearest")
+
+
+def nearest(
+    texts: Sequence[str | None], queries: Sequence[str], count: int, seed: int
+) -> np.ndarray:
+    """Return the indices of the `count` texts nearest to the queries, nearest first, `(count,)`.
+
+    A text is ordered by the best rank that a query gives it, then by its score there, then by its
+    index. Texts that share no word with any query come last, in random order.
+    """
+    rest = generator_for(seed, "nearest", "rest")
+    documents = [words_of(text or "") for text in texts]
+    if not any(documents):  # bm25s cannot index this
+        return rest.permutation(len(texts))[:count]
+    index = bm25s.BM25()
+    index.index(documents, show_progress=False)
+    words = [split for split in map(words_of, dict.fromkeys(queries)) if split]
+    most = min(len(texts), 16 + 4 * count // max(len(words), 1))
+    while len(ranked := _ranked(index, words, most)) < count and most < len(texts):
+        most = min(len(texts), 4 * most)
+    others = np.setdiff1d(np.arange(len(texts)), ranked)
+    return np.concatenate([ranked, rest.permutation(others)])[:count]
+
+
+def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.ndarray:
+    """Return the indices of texts among the first `most` of a query, in the order of `nearest`."""
+    ranks = [pd.DataFrame({"text": [], "rank": [], "score": []}, dtype=int)]
+    for words in queries:
+        scores = index.get_scores(words)
+        # all that score as much as the last that counts: of equal ones, the first is to win
+        least = np.partition(scores, -most)[-most]
+        texts = np.flatnonzero((scores >= least) & (scores > 0))
+        texts = texts[np.lexsort((texts, -scores[texts]))][:most]
+        columns = {"text": texts, "rank": np.arange(len(texts)), "score": -scores[texts]}
+        ranks.append(pd.DataFrame(columns))
+    ordered = pd.concat(ranks).sort_values(["rank", "score", "text"])["text"]
+    return np.asarray(ordered.drop_duplicates(), dtype=np.int64)
+
+
+def _key(corpus: Corpus, task: TextTask, *settings: object) -> str:
+    parts = [corpus.fingerprint, task.digest(), *settings, WORDS_VERSION]
+    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()
