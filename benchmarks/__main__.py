@@ -23,7 +23,7 @@ from benchmarks.peers import compare_with_published, compare_with_torchjd, compa
 from benchmarks.steps import ABLATIONS, measure_ablation, measure_memory, measure_waits
 from tartan.core.device import is_on_cuda
 from tartan.kernels.allocator import keep_freed_memory
-from tartan.methods.precision import resolve_precision
+from tartan.methods.trainer import resolve_precision
 from tartan.runs.command_line import quiet_libraries
 from tartan.settings import CONF
 

@@ -20,8 +20,8 @@ from tartan.data.task_data import TaskData
 from tartan.kernels.attention import use_kernels
 from tartan.methods.module import TaskMixing
 from tartan.methods.optimisation import prepare_update
-from tartan.methods.precision import resolve_precision
 from tartan.methods.stage import Stage
+from tartan.methods.trainer import resolve_precision
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.run import StageChain
 

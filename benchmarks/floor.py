@@ -19,8 +19,8 @@ from torch import nn
 from benchmarks.case import STAGE_OF, Case, build_case, loss_of
 from benchmarks.measure import Row, ratio
 from tartan.core.task import Batch, StepBatch
+from tartan.methods.cost import now
 from tartan.methods.fit import fit_stage
-from tartan.methods.measuring import now
 from tartan.methods.module import TaskMixing
 
 

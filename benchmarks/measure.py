@@ -15,7 +15,7 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch.utils.benchmark import Timer
 
-from tartan.methods.measuring import now
+from tartan.methods.cost import now
 
 
 @dataclass(frozen=True)

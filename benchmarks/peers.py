@@ -27,7 +27,7 @@ from benchmarks.published_step import PublishedStep
 from tartan.core.task import StepBatch
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.kernels.attention import IMPLEMENTATION
-from tartan.methods.measuring import now
+from tartan.methods.cost import now
 
 
 def compare_with_published(case: Case, rounds: int, folder: Path, device: torch.device) -> Row:

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tartan.core.body import SharedBody
-from tartan.core.gradients import add_scaled_, chunked, cosine_of, dot, move_towards_
+from tartan.core.gradients import add_scaled_, cosine_of, dot, move_towards_
 from tests.conftest import DEVICE
 
 SHAPES = [(3, 4), (5,), (2, 2, 2)]
@@ -46,15 +46,6 @@ def test_dot_accumulates_half_precision_in_float32_and_takes_transposed_gradient
     assert float(result) == 4096
     tensor = torch.arange(6.0).reshape(2, 3)
     assert float(dot([tensor.t()], [torch.ones(3, 2)])) == 15
-
-
-@pytest.mark.parametrize("size", [1, 9, 17, 1000])
-def test_chunks_hold_every_number_once_and_none_is_too_long(size):
-    vectors = [g.reshape(-1) for g in random_gradient(0)]
-    chunks = list(chunked(vectors, size))
-    assert torch.equal(torch.cat(chunks), torch.cat(vectors))
-    assert all(len(chunk) <= max(size, 12) for chunk in chunks)
-    assert len(chunks) == {1: 3, 9: 3, 17: 2, 1000: 1}[size]
 
 
 def test_cosine_with_a_zero_gradient_is_zero_and_any_scale_works():

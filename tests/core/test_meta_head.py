@@ -57,14 +57,6 @@ def test_a_head_that_cannot_start_anew_is_refused_unless_it_is_shared():
     MetaHead(head, MetaHeadSettings(kind="shared"))
 
 
-def test_the_same_seed_gives_the_same_head():
-    first, _, _ = fit(MetaHeadSettings(examples=16), seed=1)
-    again, _, _ = fit(MetaHeadSettings(examples=16), seed=1)
-    other, _, _ = fit(MetaHeadSettings(examples=16), seed=2)
-    assert torch.equal(first.head.out.weight, again.head.out.weight)
-    assert not torch.equal(first.head.out.weight, other.head.out.weight)
-
-
 def test_autocast_does_not_freeze_the_weights_after_the_first_step():
     """Autocast caches 16-bit copies of weights: a fit inside its context must not use them."""
     torch.manual_seed(5)
@@ -89,18 +81,3 @@ def test_convergence_ends_the_fit_early(monkeypatch):
     assert loss == early
     for name, value in stopped.head.state_dict().items():
         assert torch.equal(masked.head.state_dict()[name], value), name
-
-
-class ZeroHead(nn.Sequential):
-    def __init__(self):
-        super().__init__(nn.Linear(8, 3))
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        nn.init.zeros_(self[0].weight)
-
-
-def test_a_heads_own_initialisation_comes_after_that_of_its_parts():
-    meta_head = MetaHead(ZeroHead(), MetaHeadSettings(steps=0))
-    meta_head.fit(nn.Identity(), Classification(3), *separable())
-    assert not meta_head.head[0].weight.any()

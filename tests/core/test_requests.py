@@ -10,7 +10,7 @@ import torch
 from tartan.core.body import SharedBody
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.mixture import RunningMean, RunningSum, weighted_mean
-from tartan.core.passes import Passes, Purpose
+from tartan.core.passes import Passes
 from tartan.core.step import Step
 from tartan.core.task import StepBatch
 from tartan.core.weighting.fixed import Uniform
@@ -72,17 +72,6 @@ def test_the_meta_gradient_takes_the_end_tasks_pass_first_and_only_once():
     assert passes.done == ["end", "meta_head", "meta_gradient", "aux0", "aux1"]
 
 
-def test_a_task_called_as_what_serves_the_meta_gradient_draws_apart_from_it():
-    step, passes = new_step()
-    batch = step.batch.tasks
-    for task, name in zip(step.tasks[1:], ("meta_gradient", "meta_head"), strict=True):
-        batch[name] = batch.pop(task.name)
-        task.name = name
-    step.run(Meta([task.name for task in step.tasks]).mix)
-    assert len(passes.seeded) == len(set(passes.seeded)) == 5
-    assert Purpose("meta_gradient") != Purpose("task", "meta_gradient")
-
-
 def test_gradients_are_returned_and_only_put_fills_grad():
     step, _ = new_step()
     body, heads = step.passes.body, [task.head for task in step.tasks]
@@ -107,12 +96,6 @@ def mixing(*weights, order=(0, 1, 2)):
         return total.mixed()
 
     return mix
-
-
-@pytest.mark.parametrize("weights", [(0.7, 0.2, 0.1), torch.tensor([0.7, 0.2, 0.1])])
-def test_weights_are_recorded_by_task_in_whichever_order_gradients_are_added(weights):
-    record, _ = new_step()[0].run(mixing(*weights, order=(2, 0, 1)))
-    assert record.weights.tolist() == pytest.approx([0.7, 0.2, 0.1])
 
 
 def test_a_weighting_that_leaves_a_task_out_is_refused():

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
-import torch
 
-from tartan.core.seeding import generator_for, seed_device, seed_for
+from tartan.core.seeding import generator_for, seed_for
 
 
 def test_a_seed_never_changes():
@@ -20,14 +18,3 @@ def test_other_names_give_other_seeds_and_the_same_names_the_same_draws():
     assert all(0 <= seed < 2**63 for seed in seeds)
     first, second = (generator_for(3, "stage", 5).random(8) for _ in range(2))
     np.testing.assert_array_equal(first, second)
-
-
-@pytest.mark.parametrize("kind", ["cpu", "cuda"])
-def test_a_seeded_device_draws_what_torch_would(kind, monkeypatch):
-    seeds = []
-    if kind != "cpu":
-        monkeypatch.setattr(getattr(torch, kind), "manual_seed", seeds.append)
-    expected = torch.rand(10, generator=torch.Generator().manual_seed(5))
-    seed_device(5, torch.device(kind))
-    assert torch.equal(torch.rand(10, device="cpu"), expected)
-    assert seeds == ([] if kind == "cpu" else [5])

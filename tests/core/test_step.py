@@ -163,28 +163,3 @@ def test_heads_get_their_own_gradient_unweighted_also_where_the_end_tasks_is_sha
         expected = torch.autograd.grad(loss, list(task.head.parameters()))
         for parameter, gradient in zip(task.head.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient)
-
-
-def test_a_meta_head_of_other_examples_does_not_see_the_step_s_own():
-    """Its loss and head come from the batch given for it; the end task's loss stays its own."""
-    settings = MetaHeadSettings(examples=7, steps=10)
-    setup = Setup(1, 3)
-    batches = {task.name: setup.batch(task.name, 0) for task in setup.tasks}
-    apart, meta = setup.batch("end", 5), setup.batch("meta", 0)
-    weighting = Meta(["end", "mlm0"])
-    with_own, with_other = (
-        take_step(
-            setup.body, setup.tasks, batches, weighting, seed=reseed(0), meta_batch=meta,
-            meta_head=MetaHead(setup.tasks[0].head, settings), meta_head_batch=given,
-        )
-        for given in (None, apart)
-    )  # fmt: skip
-    swapped = take_step(
-        setup.body, setup.tasks, batches | {"end": apart}, weighting, seed=reseed(0),
-        meta_head=MetaHead(setup.tasks[0].head, settings), meta_batch=meta,
-    )  # fmt: skip
-    assert with_other.meta_head_loss != with_own.meta_head_loss
-    torch.testing.assert_close(with_other.meta_head_loss, swapped.meta_head_loss)
-    torch.testing.assert_close(with_other.meta_loss, swapped.meta_loss)
-    torch.testing.assert_close(with_other.losses, with_own.losses)
-    assert with_other.cosines[0] != with_own.cosines[0]

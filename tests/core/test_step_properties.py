@@ -11,7 +11,6 @@ from benchmarks.steps import peak_bytes
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.task import Batch, MicroBatch
 from tartan.core.weighting.fixed import Random, Uniform
-from tartan.core.weighting.gramian import Gramian
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta, MetaExamples
 from tests.core.steps import BATCH, Regression, problem, take_step
@@ -152,15 +151,6 @@ def test_memory_does_not_grow_with_the_number_of_tasks():
         assert many_tasks - few_tasks < 0.5
     assert step_bytes(8, MetaExamples) - step_bytes(1, MetaExamples) < 0.5
     assert 0.5 < many_tasks - step_bytes(8, Random) < 1.5  # no meta-gradient
-
-
-def test_memory_of_gramian_weightings_does_grow():
-    """So that the test above could fail."""
-    pytest.importorskip("torchjd", reason="the extra 'weightings' is not installed")
-    few_tasks, many_tasks = (
-        step_bytes(count, lambda names: Gramian(names, "MGDAWeighting")) for count in (1, 8)
-    )
-    assert many_tasks - few_tasks > 6
 
 
 @pytest.mark.parametrize("auxiliaries", [0, 3])

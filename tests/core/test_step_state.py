@@ -10,7 +10,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 
-from tartan.core.device import StepState, is_cpu
+from tartan.core.device import StepState
 from tartan.core.mixture import weighted_mean
 from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.loss_based import Uncertainty
@@ -56,8 +56,3 @@ def test_a_step_that_reads_a_number_fails_there():
     _, take = on_meta(Reads)
     with pytest.raises((RuntimeError, NotImplementedError)):
         take()
-
-
-def test_only_a_cpu_is_read_at_no_cost():
-    assert is_cpu(torch.device("cpu"))
-    assert not is_cpu(torch.device("cuda"))

@@ -84,30 +84,6 @@ def test_without_dropout_16_bits_are_trained_in_float32(kind, trains, monkeypatc
         assert all(tensor.grad.dtype == torch.bfloat16 for tensor in inputs)
 
 
-class Causal(nn.Module):
-    is_causal = True
-
-
-@pytest.mark.parametrize(
-    ("layer", "options"),
-    [
-        (Layer(), {"dropout": 0.0}),
-        (Causal(), {"dropout": 0.1}),
-        (Layer(), {"dropout": 0.1, "position_bias": torch.zeros(3, 2, 7, 7, dtype=torch.float64)}),
-        (Layer(), {"dropout": 0.1, "attention_mask": torch.zeros(7, 7, dtype=torch.float64)}),
-    ],
-    ids=["no dropout", "causal", "an unknown argument", "an added mask"],
-)
-def test_other_cases_are_left_to_transformers(layer, options, inputs, monkeypatch):
-    calls = []
-    monkeypatch.setattr(
-        F, "scaled_dot_product_attention", lambda *a, **k: calls.append(k) or a[0].clone()
-    )
-    attention(layer, *inputs, **{"attention_mask": None, **options})
-    assert len(calls) == 1
-    assert calls[0]["dropout_p"] == options["dropout"]
-
-
 def run(body, tokens: dict[str, torch.Tensor]) -> torch.Tensor:
     torch.manual_seed(0)
     return body(**tokens).last_hidden_state

@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 from tartan.kernels import attention as module_under_test
 from tartan.kernels.attention import attention
-from tartan.kernels.packed_row import Blocks, PackedRow
+from tartan.kernels.packed_row import PackedRow
 from tests.encoders.derivatives import assert_same_derivatives
 
 HEADS, SIZE = 2, 3
@@ -85,14 +85,6 @@ def test_tokens_attend_as_the_mask_of_pairs_says(lengths, seed, dropout):
     assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
 
 
-def test_a_window_is_ignored_where_a_mask_of_pairs_is_given():
-    lengths = [12, 3, 9]
-    pairs = [torch.ones(n, n, dtype=torch.bool).tril() for n in lengths]
-    row = row_of(lengths)
-    found = packed(row, lengths, pairs, sliding_window=4)
-    assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
-
-
 def test_forward_derivatives_are_those_of_each_text():
     lengths = [5, 1, 11, 4]
     row = [tensor.detach() for tensor in row_of(lengths)]
@@ -101,10 +93,3 @@ def test_forward_derivatives_are_those_of_each_text():
         found = torch.func.jvp(lambda *own: packed(own, lengths), tuple(row), tuple(along))[1]
     expected = torch.func.jvp(lambda *own: one_by_one(own, lengths), tuple(row), tuple(along))[1]
     assert torch.allclose(found, expected, rtol=1e-10, atol=1e-12)
-
-
-def test_texts_share_a_block_where_each_gets_at_most_seven_positions_of_padding():
-    blocks = Blocks([16, 3, 9, 8, 1, 16], torch.device("cpu")).all
-    assert [(block.texts, block.width) for block in blocks] == [(3, 8), (3, 16)]
-    assert blocks[0].token_mask.sum(dim=1).tolist() == [3, 8, 1]
-    assert Blocks([7, 7], torch.device("cpu")).all[0].token_mask is None

@@ -8,7 +8,7 @@ from torch import nn
 
 from tartan.encoders.tiny import TinyEncoder
 from tartan.kernels.attention import IMPLEMENTATION, use_kernels
-from tartan.kernels.dropout import LEVELS, FastDropout, replace_dropout
+from tartan.kernels.dropout import LEVELS, FastDropout
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])
@@ -37,32 +37,6 @@ def test_neighbours_are_dropped_independently(lag):
 def test_nothing_is_dropped_in_evaluation_and_at_probability_zero(module):
     values = torch.randn(100)
     assert torch.equal(module(values), values)
-
-
-def test_forward_mode_derivatives_are_the_factors():
-    torch.manual_seed(0)
-    values = torch.randn(50, dtype=torch.float64)
-
-    def dropped(x):
-        torch.manual_seed(0)
-        return FastDropout(0.5)(x)
-
-    out, tangent = torch.func.jvp(dropped, (values,), (torch.ones_like(values),))
-    assert torch.allclose(tangent * values, out)
-
-
-def test_every_dropout_is_replaced_and_nothing_else_changes():
-    class Own(nn.Dropout):
-        pass
-
-    network = nn.Sequential(nn.Linear(2, 2), nn.Dropout(0.3), nn.Sequential(nn.Dropout(0.1), Own()))
-    network[2].eval()
-    keys = list(network.state_dict())
-    replace_dropout(network, FastDropout)
-    replaced = [m for m in network.modules() if isinstance(m, FastDropout)]
-    assert [(m.p, m.training) for m in replaced] == [(0.3, True), (0.1, False)]
-    assert type(network[2][1]) is Own
-    assert list(network.state_dict()) == keys
 
 
 def test_one_call_puts_kernels_into_bodies_and_heads_and_a_second_changes_nothing():

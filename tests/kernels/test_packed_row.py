@@ -48,16 +48,6 @@ def row_of(lengths, dtype=torch.float64):
     return [torch.randn(1, 2, sum(lengths), 8, dtype=dtype) for _ in range(3)]
 
 
-@pytest.mark.parametrize(("tokens", "lengths"), [(32, [3, 17, 1, 11]), (21, [3, 17, 1])])
-def test_ends_are_those_of_the_texts_and_of_what_is_beyond_them(tokens, lengths):
-    row = PackedRow([3, 17, 1], torch.tensor([3, 17, 1]), tokens)
-    assert row.ends.tolist() == [0, *np.cumsum(lengths)]
-    assert row.ends.dtype == torch.int32
-    assert row.tokens == tokens
-    on_gpu = PackedRow([3, 17, 1], torch.empty(3, device="meta"), tokens)
-    assert on_gpu.pairs == sum(n * n for n in lengths)
-
-
 @pytest.mark.parametrize("kind", PACKED)
 def test_states_and_gradients_are_those_with_padding(kind, varlen_attn):
     encoder = encoder_of(kind)
@@ -109,21 +99,6 @@ def test_in_autocast_kernels_get_its_type(varlen_attn):
     assert found.shape == (1, 8, 2, 8)
 
 
-@pytest.mark.parametrize(("dtype", "dropout"), [(torch.float32, 0.0), (torch.float64, 0.5)])
-def test_what_there_is_no_kernel_for_is_computed_by_blocks(
-    varlen_attn, dtype, dropout, monkeypatch
-):
-    lengths, found = [5, 3, 12], []
-    rows = row_of(lengths, dtype)
-    for usable in (("varlen_attn",), ()):
-        monkeypatch.setattr(packed_row, "usable_kernels", lambda device, u=usable: u)
-        row = PackedRow(lengths, torch.tensor(lengths), 20)
-        torch.manual_seed(0)
-        found.append(attention(Layer(), *rows, None, packing=row, dropout=dropout)[0])
-        assert (row.used, varlen_attn.calls) == (True, [])
-    assert torch.equal(*found)
-
-
 def gpu_with(monkeypatch, *usable):
     """The choice for a run, before the first batch, on a machine with such a GPU."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
@@ -148,13 +123,3 @@ def test_texts_are_packed_on_a_gpu_where_a_kernel_takes_them(
     encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
     found = [packs_texts(encoder, "auto", precision, trains=trains) for trains in (True, False)]
     assert tuple(found) == expected
-
-
-def test_other_bodies_inputs_and_accelerators_are_padded_and_a_cpu_packs(monkeypatch):
-    gpu_with(monkeypatch, "varlen_attn", "flash_attn")
-    assert not packs_texts(encoder_of("mpnet"), "gpu", "bf16-mixed", trains=False)
-    encoder = encoder_of("bert")
-    assert packs_texts(encoder, "cpu", "32-true", trains=True)
-    assert not packs_texts(object(), "gpu", "bf16-mixed", trains=True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert not packs_texts(encoder, "mps", "bf16-mixed", trains=True)

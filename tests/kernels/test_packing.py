@@ -105,20 +105,6 @@ def test_a_window_of_attention_stays_within_the_text():
     assert float((states_of(wide, rows, True) - ours).abs().max()) > 1e-3
 
 
-def test_recomputed_activations_do_not_change_the_gradient():
-    encoder = encoder_of("roberta")
-    rows = rows_of(encoder, pairs=False)
-    gradients = []
-    for again in (False, True):
-        if again:
-            encoder.recompute_activations()
-        encoder.body.train()
-        torch.manual_seed(0)
-        loss = states_of(encoder, rows, packed=True).square().mean()
-        gradients.append(torch.autograd.grad(loss, list(encoder.body.parameters())))
-    assert all(torch.allclose(a, b, atol=1e-7) for a, b in zip(*gradients, strict=True))
-
-
 def test_a_body_that_ignores_the_bounds_of_texts_is_an_error():
     body = random_body("bert")
     body.set_attn_implementation("eager")  # Transformers' own, which ignores unknown arguments

@@ -9,30 +9,16 @@ import pytest
 import torch
 
 from tartan.kernels import varlen as kernels
-from tartan.kernels.varlen import kernel_for, usable_kernels, within_texts
+from tartan.kernels.varlen import kernel_for, within_texts
 
 BOTH = ("varlen_attn", "flash_attn")
 
 
 @pytest.fixture(autouse=True)
 def _looked_up_anew():
-    for function in (usable_kernels, kernels._function):
-        function.cache_clear()
+    kernels._function.cache_clear()
     yield
-    for function in (usable_kernels, kernels._function):
-        function.cache_clear()
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """A machine with such a GPU, as far as torch tells."""
-
-    def call(capability=(9, 0), cuda="13.0"):
-        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
-        monkeypatch.setattr(torch.version, "cuda", cuda)
-
-    return call
+    kernels._function.cache_clear()
 
 
 @pytest.fixture
@@ -70,28 +56,6 @@ def flash_attn(monkeypatch):
 )
 def test_the_choice_is_one_of_what_is_there_and_asked_for(dtype, dropout, size, usable, expected):
     assert kernel_for(dtype, dropout, size, usable) == expected
-
-
-@pytest.mark.parametrize(
-    ("capability", "cuda", "usable"),
-    [((8, 0), "13.0", BOTH), ((7, 5), "13.0", ()), ((9, 0), None, ())],
-)
-def test_kernels_need_an_ampere_gpu_or_newer(capability, cuda, usable, gpu, flash_attn):
-    gpu(capability, cuda)
-    assert usable_kernels() == usable
-
-
-def test_a_torch_without_the_kernel_or_its_window_has_it_not(gpu, monkeypatch):
-    gpu()
-    monkeypatch.setitem(sys.modules, "flash_attn", None)
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", None)  # before torch 2.10
-    assert usable_kernels() == ()
-    for function in (usable_kernels, kernels._function):
-        function.cache_clear()
-    older = ModuleType("torch.nn.attention.varlen")
-    older.varlen_attn = lambda query, key, value, cu_seq_q, cu_seq_k, max_q, max_k: query
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", older)
-    assert usable_kernels() == ()
 
 
 def test_flash_attention_is_given_dropout_and_adds_up_in_order(flash_attn):

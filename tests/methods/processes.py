@@ -13,7 +13,7 @@ from pathlib import Path
 
 import torch
 
-from tartan.methods.resume_points import points
+from tartan.methods.checkpoint import points
 from tartan.runs.command import FOLDER, STARTER
 from tests.programs import PYTHONPATH
 

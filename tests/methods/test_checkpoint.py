@@ -6,7 +6,6 @@ import pickle
 from pathlib import Path
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -65,18 +64,6 @@ def test_a_module_that_was_loaded_trains_on_as_the_one_that_was_saved(
     assert same(*ends)
 
 
-@pytest.mark.parametrize("kind", [FineTuning, ContinuedPretraining])
-def test_every_method_comes_back(data_dir, cache_dir, tmp_path, kind):
-    data = toy_data(data_dir, cache_dir)
-    module = kind.for_data(data, lr=1e-3)
-    running = trainer(tmp_path, max_steps=1)
-    running.fit(module, datamodule=data)
-    running.save_checkpoint(tmp_path / "here.ckpt")
-    again = kind.load_from_checkpoint(tmp_path / "here.ckpt")
-    assert same(state_of(module), state_of(again))
-    assert [task.objective for task in again.tasks] == [task.objective for task in module.tasks]
-
-
 def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     module, data, _ = trained
     with torch.no_grad():
@@ -90,9 +77,6 @@ def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     assert labels == [module.labels[i] for i in logits.argmax(1).tolist()]
     (own,) = running.predict(module, torch.utils.data.DataLoader(TEXTS, batch_size=3))
     assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
-    frame = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})  # lists its columns' names
-    with pytest.raises(UserError, match=r"trainer\.predict takes a DataLoader, not a DataFrame"):
-        running.predict(module, frame)
 
 
 def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):

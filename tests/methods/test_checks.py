@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
-import lightning.pytorch as pl
 import pytest
 from lightning.pytorch.callbacks import (
     EarlyStopping,
@@ -70,18 +69,6 @@ def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     with pytest.raises(UserError, match=said):
         trainer(tmp_path, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
-
-
-class Unfreezing(pl.Callback):
-    def on_train_epoch_start(self, trainer, pl_module):
-        pl_module.body.requires_grad_(True)
-
-
-def test_a_parameter_that_no_optimiser_has_is_named(data, tmp_path):
-    module = FineTuning.for_data(data, lr=2e-3)
-    module.body.requires_grad_(False)
-    with pytest.raises(UserError, match=r"body\..* is to be trained, but is not in the optimiser"):
-        fitted(module, data, tmp_path, max_steps=1, callbacks=[Unfreezing()])
 
 
 @pytest.mark.parametrize(

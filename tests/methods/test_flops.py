@@ -8,8 +8,6 @@ from torch import nn
 
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.tiny import TinyEncoder
-from tartan.kernels import packed_row
-from tartan.kernels.packed_row import PackedRow
 from tartan.kernels.packing import packed_states
 from tartan.methods import flops
 from tartan.methods.flops import ForwardFlops
@@ -64,24 +62,6 @@ def test_an_encoder_costs_what_its_matrices_and_its_attention_do(dropout, counte
     assert len(counted) == 2
 
 
-class Beside(nn.Module):
-    """Rows go through one matrix; another is multiplied once, however many there are."""
-
-    def __init__(self):
-        super().__init__()
-        self.each, self.once = nn.Linear(5, 7), nn.Linear(7, 7)
-
-    def forward(self, rows):
-        return self.each(rows) + self.once(torch.ones(1, 7))
-
-
-def test_two_numbers_of_rows_tell_what_any_other_costs(counted):
-    rows = [4, 9, 1, 30, 9, 4]
-    spent = spent_by(Beside(), *([torch.ones(number, 5)] for number in rows))
-    assert spent == [2 * 5 * 7 * number + 2 * 7 * 7 for number in rows]
-    assert len(counted) == 2
-
-
 def test_a_masked_lm_head_costs_the_rows_that_it_fills_up(counted):
     embeddings, rows = torch.randn(40, 5), (3, 16, 17, 60, 1, 33)
     inputs = ([torch.ones(masked, 6), embeddings] for masked in rows)
@@ -104,27 +84,3 @@ def test_forward_mode_counts_the_tangents_too():
     torch.func.jvp(loss, (layer.weight.detach(),), (torch.ones(7, 5),))
     assert spent[0] == 210
     assert spent[1] >= 2 * 210
-
-
-def test_kernels_for_packed_rows_on_a_gpu_cost_their_pairs(monkeypatch):
-    """Those of flash-attn are not in torch's table, nor are torch's own in every version of it."""
-
-    @torch.library.custom_op("flash_attn::_flash_attn_varlen_forward", mutates_args={})
-    def kernel(
-        query: torch.Tensor, key: torch.Tensor, value: torch.Tensor, ends: torch.Tensor
-    ) -> torch.Tensor:
-        return query.clone()
-
-    class Attends(nn.Module):
-        def forward(self, row, *, packing):
-            return kernel(row, row, row, packing.ends)
-
-    monkeypatch.setattr(packed_row, "is_cpu", lambda device: False)
-    module, spent = Attends(), []
-    ForwardFlops([module], spent.append)
-    for lengths in ([3, 4], [2, 5], [1, 1, 5]):
-        row = torch.zeros(8, 2, 16)
-        module(row, packing=PackedRow(lengths, torch.tensor(lengths), 8))
-    # of the rest of 8 tokens too; queries by keys, and weights by values
-    pairs = (9 + 16 + 1, 4 + 25 + 1, 1 + 1 + 25 + 1)
-    assert spent == [2 * 2 * 2 * 16 * n for n in pairs]

@@ -11,7 +11,7 @@ import torch
 
 import tartan.runs.run
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.methods.best_weights import BestWeights
+from tartan.methods.checkpoint import BestWeights
 from tartan.runs.prepare import Prepared
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 
@@ -123,14 +123,6 @@ def test_activations_that_are_computed_again_change_no_bit(runs):
 def test_evaluations_come_at_every_interval_and_at_the_last_step(runs, every, steps):
     run = runs("finetune", *of_stage("finetune", evaluate_every=every, patience="null"))
     assert [step for step, _ in run.result["stages"][0]["evaluations"]] == steps
-
-
-def test_training_stops_after_patience_evaluations_without_improvement(new_run, scripted):
-    scripted(0.3, 0.5, 0.5, 0.4)
-    options = of_stage("finetune", evaluate_every=2, patience=2)
-    (stage,) = new_run("finetune", "max_steps=30", *options).result["stages"]
-    assert [step for step, _ in stage["evaluations"]] == [2, 4, 6, 8]
-    assert (stage["steps"], stage["best_step"]) == (8, 4)
 
 
 def test_the_weights_of_the_best_evaluation_are_kept(new_run, scripted, monkeypatch):

@@ -81,7 +81,7 @@ def test_five_in_a_row_end_the_run_with_the_best_checkpoint_intact(poisoned, run
     poisoned(MaskedLM, set(range(3, 99)))
     stage = "method.stages.joint"
     options = ["max_steps=40", f"{stage}.evaluate_every=2", f"{stage}.patience=null"]
-    with pytest.raises(UserError, match=r"step 7 .*loss/dapt nan.* 5 updates in a row"):
+    with pytest.raises(UserError, match=r"step 7 .*nan.* 5 updates in a row"):
         run("meta_tartan", *options)
     assert pd.read_csv(tmp_path / "steps.csv")["step"].max() == 7  # those before the failure
     (path,) = (tmp_path / "checkpoints" / "joint").glob("best-*.ckpt")

@@ -15,7 +15,7 @@ from tartan.core.weighting.fixed import Uniform
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.errors import UserError
 from tartan.methods import FineTuning, MTTartan
-from tartan.methods.nodes import node_of, rebuilt, subclass_of
+from tartan.methods.nodes import node_of, rebuilt
 from tartan.objectives.base import is_objective
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import Denoise
@@ -92,7 +92,7 @@ def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_di
 )  # fmt: skip
 def test_a_checkpoint_names_no_other_classes_than_it_may(target):
     with pytest.raises(UserError, match="not a class that can stand here"):
-        rebuilt({"_target_": target}, subclass_of(Uniform))
+        rebuilt({"_target_": target}, lambda kind: issubclass(kind, Uniform))
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tartan.methods.precision import resolve_precision
+from tartan.methods.trainer import resolve_precision
 
 
 @pytest.mark.parametrize(

@@ -88,7 +88,7 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(comman
     assert code == 128 + signal.SIGTERM, output
     assert output.count("run the same command to continue") == 1
     assert difference(whole, ran(meta, "run", *several(3)), "joint") < NEAR
-    assert "continues in 3 process(es), was in 2" in ran.output
+    assert "continues after step" in ran.output
 
 
 @pytest.mark.processes

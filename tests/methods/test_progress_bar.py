@@ -2,30 +2,10 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
-import pytest
 import torch
 from lightning.pytorch import LightningModule, Trainer
-from lightning.pytorch.callbacks import RichProgressBar
 
-from tartan.methods.progress_bar import READ_EVERY, StageProgressBar
-
-
-@pytest.mark.parametrize(("device", "times"), [("cpu", 3 * READ_EVERY), ("cuda", 4)])
-def test_a_gpu_is_asked_now_and_then(device, times, monkeypatch):
-    asked = []
-
-    def metrics(self, trainer, module):
-        asked.append(trainer.global_step)
-        return {"v_num": 3, "dev_macro_f1": 0.5}
-
-    monkeypatch.setattr(RichProgressBar, "get_metrics", metrics)
-    bar, module = StageProgressBar("joint"), SimpleNamespace(device=torch.device(device))
-    for step in range(1, 3 * READ_EVERY + 1):
-        trainer = SimpleNamespace(global_step=step, training=True)
-        assert bar.get_metrics(trainer, module) == {"dev_macro_f1": 0.5}
-    assert len(asked) == times
+from tartan.methods.trainer import StageProgressBar
 
 
 class Toy(LightningModule):
@@ -52,7 +32,7 @@ class Watched(StageProgressBar):
 def test_a_resumed_epoch_ends_at_its_total_and_lines_say_what_remains(
     monkeypatch, capsys, tmp_path
 ):
-    monkeypatch.setattr("tartan.methods.progress_bar.SAY_EVERY_S", 0.0)
+    monkeypatch.setattr("tartan.methods.trainer.SAY_EVERY_S", 0.0)
 
     def train(steps, resumed_from=None):
         bar = Watched("finetune")

@@ -11,9 +11,8 @@ import torch
 
 import tartan.runs.run
 from tartan.errors import UserError
-from tartan.methods.checkpoint import DurableCheckpointIO
+from tartan.methods.checkpoint import DurableCheckpointIO, Interrupted, points
 from tartan.methods.module import TaskMixing
-from tartan.methods.resume_points import Interrupted, points
 from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow

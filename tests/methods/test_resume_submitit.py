@@ -7,8 +7,8 @@ import signal
 import pytest
 
 import tartan.runs.run
+from tartan.methods.checkpoint import points
 from tartan.methods.module import TaskMixing
-from tartan.methods.resume_points import points
 from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow

@@ -35,5 +35,5 @@ def test_joint_training_on_acl_arc_takes_as_many_steps_as_its_authors(auxiliarie
 def test_a_stage_needs_a_bound_and_tasks_that_share_a_batch_fit_into_it():
     with pytest.raises(UserError, match="max_steps or max_epochs"):
         Stage(module="m")
-    with pytest.raises(UserError, match="cannot share a batch of 8"):
+    with pytest.raises(UserError, match="needs a larger batch_size"):
         Stage(module="m", max_steps=1, batch_size=8, sampled=9)

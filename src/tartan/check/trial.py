@@ -17,9 +17,10 @@ from omegaconf import DictConfig
 
 from tartan.data.prepared import Prepared
 from tartan.encoders.base import frozen
-from tartan.methods.measuring import memory_advice, now, peak_of_device
-from tartan.methods.precision import resolve_precision
+from tartan.methods.cost import now, peak_of_device
+from tartan.methods.fit import memory_advice
 from tartan.methods.stage import Stage
+from tartan.methods.trainer import resolve_precision
 from tartan.runs.run import StageChain
 
 STEPS = 3
@@ -80,7 +81,7 @@ def estimate_stages(
         module, data = chain.build(name, small)
         times = StepTimes()
         freezing = frozen(prepared.encoder.body) if stage.freeze_body else nullcontext()
-        with freezing, memory_advice(config, "micro_batch_size", "the measured steps"):
+        with freezing, memory_advice("the measured steps"):
             _trainer(config, times).fit(module, datamodule=data)
         step = median(times.steps[1:] or times.steps) * stage.batch_size / small.batch_size
         evaluation = len(prepared.splits.dev) * times.evaluation / max(1, times.examples)

@@ -2,6 +2,4 @@
 
 Read `tartan.core.weighting.meta` first: it is Algorithm 1. Its `mix` asks a `Step` (`step.py`) for
 gradients (`body.py`), which `passes.py` computes, and mixes them one at a time (`mixture.py`).
-Nothing here depends on text, images or a machine's kernels: a task is an objective, a head and
-batches (`task.py`).
 """

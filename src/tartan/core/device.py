@@ -25,10 +25,7 @@ def is_on_cuda(accelerator: str) -> bool:
 
 
 def without_autocast(device: torch.device) -> AbstractContextManager[object]:
-    """Compute in the types of the operands, also inside of mixed precision.
-
-    Autocast would compute inner products of gradients and weightings' solvers in 16 bits.
-    """
+    """Compute in the types of the operands, also inside of mixed precision."""
     return torch.autocast(device.type, enabled=False)
 
 

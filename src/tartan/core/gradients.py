@@ -15,8 +15,7 @@ from tartan.core.device import is_cpu
 
 Gradient = list[Tensor | None]
 """An entry for each parameter; None, where the loss does not reach it, counts as zero."""
-CHUNK = 2**24
-"""Size to which tensors are joined for one kernel where launching kernels is slow [numbers]."""
+CHUNK = 2**24  # to which tensors are joined where launching kernels is slow [numbers]
 
 
 def take_gradient(parameters: Iterable[nn.Parameter]) -> Gradient:
@@ -94,7 +93,7 @@ def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
     """`mean += share * (gradient - mean)` in place; `gradient` is consumed.
 
     With `share` the part that a gradient's weight has in the sum of weights so far, `mean` is the
-    weighted mean of all gradients so far: one pass through memory a gradient, none for the first.
+    weighted mean of all gradients so far.
     """
     _combine_(mean, gradient, share, mean=True)
 

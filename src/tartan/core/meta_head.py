@@ -53,10 +53,7 @@ class MetaHeadSettings:
 
 
 class MetaHead(nn.Module):
-    """A head of the class and sizes of `end_head` that is refitted on cached features.
-
-    A parameter of it without a `reset_parameters` is a ValueError.
-    """
+    """A head of the class and sizes of `end_head` that is refitted on cached features."""
 
     def __init__(self, end_head: nn.Module, settings: MetaHeadSettings) -> None:
         super().__init__()
@@ -70,10 +67,8 @@ class MetaHead(nn.Module):
     ) -> Tensor:
         """Fit the head to `features` `(n, hidden)` and `targets` `(n,)`, the body held fixed.
 
-        A random choice of `settings.examples` of the `n` is used (all, if there are fewer).
-
-        Returns:
-            The loss before the last of the steps, a detached scalar (NaN if there were none).
+        A random choice of `settings.examples` of the `n` is used (all, if there are fewer). Returns
+        the loss before the last of the steps, a detached scalar (NaN if there were none).
         """
         settings, device = self.settings, features.device
         self.head.requires_grad_(True)  # also where the end task's is frozen, or all was

@@ -26,8 +26,7 @@ class Mixed:
 class RunningMean:
     """Computes `sum_i f_i g_i / sum_i f_i` for factors that are not negative.
 
-    What is stored is the mean of the gradients so far. So a softmax over all tasks needs the memory
-    of one gradient only, before later factors are known.
+    What is stored is the mean so far, so that a softmax over all tasks needs one gradient's memory.
     """
 
     def __init__(self) -> None:

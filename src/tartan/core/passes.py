@@ -26,10 +26,7 @@ _PLAIN = SDPBackend.MATH  # the only attention of torch with forward-mode deriva
 
 
 class Purpose(NamedTuple):
-    """What is computed in a step, and for which task: its random seed, and whose cost it is.
-
-    No task's name can coincide with the kinds of what is computed for the meta-gradient.
-    """
+    """What is computed in a step, and for which task: its random seed, and whose cost it is."""
 
     kind: Literal[
         "task", "alignments", "second_batch", "meta_gradient", "meta_features", "meta_head", "draws"
@@ -54,6 +51,7 @@ class Passes:
         seed: Callable[[Purpose, int], None] = lambda purpose, number: None,
     ) -> None:
         self.body, self.parameters, self.seed = body, body.parameters, seed
+        self.purpose: Purpose | None = None  # of what is computed now
         self._autocast = present_autocast(body.device)
         self._statistics = running_statistics(body.module)
 
@@ -165,7 +163,7 @@ class Passes:
 
     @contextmanager
     def computing(self, purpose: Purpose) -> Iterator[None]:
-        """Enclose what is computed for a purpose; subclasses may measure it.
+        """Enclose what is computed for a purpose.
 
         Only a task's own pass updates running statistics, by the sum of the processes' changes.
         """
@@ -173,8 +171,12 @@ class Passes:
             statistics = self.body.adding_changes(self._statistics)
         else:
             statistics = frozen_running_statistics(self.body.module)
-        with statistics:
-            yield
+        self.purpose = purpose
+        try:
+            with statistics:
+                yield
+        finally:
+            self.purpose = None
 
     def _forward(self, task: Task, part: MicroBatch) -> tuple[HeadInputs, Tensor]:
         """Return what the head reads, and the loss of each unit, after checking their number."""

@@ -18,7 +18,7 @@ from tartan.core.passes import Passes, Purpose, trained
 from tartan.core.task import HeadInputs, StepBatch, Task
 
 WeighExamples = Callable[[Tensor, Tensor], Tensor]
-"""A function from alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
+"""From alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
 
 
 @dataclass(frozen=True)

@@ -22,17 +22,16 @@ from tartan.kernels.packed_row import PackedRow
 IMPLEMENTATION = "tartan"
 """Name of the implementation in a model's configuration (`attn_implementation`)."""
 _SDPA = "sdpa"
-"""Transformers' name for torch's `scaled_dot_product_attention`."""
 _IGNORED = {"is_causal", "output_attentions", "sliding_window", "deterministic"}
 """Arguments without effect on the result, because the attention mask already expresses them."""
 
 
 def use_kernels(module: nn.Module) -> None:
-    """Replace parts of `module`, a body, a head or both, by parts that train faster, in place.
+    """Replace dropout and the attention of Transformers' models inside `module`, in place.
 
-    These are dropout, and the attention of Transformers' models. Parameters, their names and the
-    function that is computed stay the same; on a CPU random draws differ from torch's. On CUDA,
-    torch's attention is no longer cuDNN's, which builds a plan for each new shape.
+    Parameters, their names and the function that is computed stay the same; on a CPU random draws
+    differ from torch's. On CUDA, torch's attention is no longer cuDNN's, which builds a plan for
+    each new shape.
     """
     if torch.cuda.is_available():
         torch.backends.cuda.enable_cudnn_sdp(False)
@@ -65,18 +64,10 @@ def attention(
     fused kernel takes four times as long in 16 bits as in float32 (up to 128 positions), so
     training in 16 bits calls it in float32. All other cases are left to `sdpa`.
 
-    Args:
-        module: the layer that attends.
-        query: `(examples, heads, positions, size)`, as are `key` and `value`.
-        attention_mask: boolean, True where a position may be attended to, or floats that are added
-            to the scores; broadcast to `(examples, heads, positions, positions)`.
-        dropout: probability that an attention weight is dropped.
-        packing: bounds of the texts in a packed row, each of which attends to itself only; then
-            there is one example, and `attention_mask` is ignored.
-        further: other arguments that Transformers passes.
-
-    Returns:
-        The attended values, `(examples, positions, heads, size)`, and None instead of the weights.
+    `query`, `key` and `value` are `(examples, heads, positions, size)`, the attended values
+    `(examples, positions, heads, size)`. The mask is True where a position may be attended to, or
+    floats that are added to the scores. In a row with `packing`, one example, each text attends to
+    itself only, and the mask is ignored. `further` are other arguments that Transformers passes.
     """
     if packing is not None:
         window = further.pop("sliding_window", None)  # one side of it, the token itself included
@@ -116,10 +107,7 @@ def _is_plain(module: nn.Module, mask: Tensor | None, further: dict[str, Any]) -
 
 
 def _mask(*arguments: Any, **options: Any) -> Tensor | None:
-    """Return the mask for `sdpa`; on a GPU also one that masks nothing.
-
-    Whether it does is in the GPU's memory, and the host would wait for that in every pass.
-    """
+    """Return the mask for `sdpa`; on a GPU also one that masks nothing, which is not looked up."""
     padding: Tensor | None = options.get("attention_mask")
     if padding is not None and not is_cpu(padding.device):
         options["allow_is_bidirectional_skip"] = False

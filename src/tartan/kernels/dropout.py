@@ -24,11 +24,7 @@ LEVELS = 2**16
 
 
 class FastDropout(nn.Dropout):
-    """`nn.Dropout` that on a CPU uses 16 random bits for each element, four elements a draw.
-
-    `p` is rounded to a multiple of 2^-16, by which kept elements are scaled. Elsewhere this is
-    torch's own dropout.
-    """
+    """`nn.Dropout` that on a CPU uses 16 random bits for each element, four elements a draw."""
 
     def forward(self, input: Tensor) -> Tensor:
         """Return `input`, of any shape, with elements zeroed with probability `p` in training."""
@@ -73,8 +69,7 @@ def dropout_attention(
 
     `query`, `key` and `value` are `(examples, heads, positions, size)`, `factors` are dropout's on
     attention weights, `(examples, heads, positions, positions)`, to which `allowed` is broadcast,
-    True where a position may be attended to. The result is `(examples, positions, heads, size)`,
-    contiguous, of the query's type.
+    True where a position may be attended to. The result is `(examples, positions, heads, size)`.
     """
     with without_autocast(query.device):
         bias = None
@@ -153,10 +148,7 @@ def _by_head(tensor: Tensor, dtype: torch.dtype) -> Tensor:
 
 
 def _by_position(tensor: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:
-    """Return `(examples * heads, ...)` as contiguous `(examples, positions, heads, size)`.
-
-    Layers compute in this layout, so that the backward pass has nothing to rearrange.
-    """
+    """Return `(examples * heads, ...)` as contiguous `(examples, positions, heads, size)`."""
     examples, heads, positions, size = shape
     laid_out = tensor.new_empty((examples, positions, heads, size), dtype=dtype)
     return laid_out.copy_(tensor.view(shape).transpose(1, 2))

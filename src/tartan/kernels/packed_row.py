@@ -25,19 +25,12 @@ where a position may be attended to, to `(texts, width, heads, size)`."""
 
 
 class PackedRow:
-    """Bounds of the texts in a row of tokens, and attention that stays within them.
+    """Bounds of the texts in a row of `tokens`, and attention that stays within them.
 
-    Args:
-        lengths: lengths of the texts, in their order in the row, each at least 1, on the host;
-            further positions of the row (padding) count as one more text [tokens].
-        on_device: the same lengths on the row's device, `(texts,)`.
-        tokens: length of the row [tokens].
-        pair_mask: True where the token of the row attends to that of the column, bool `(pairs,)`:
-            each text's matrix, flattened, one text after another. Each token attends to at least
-            one. None where all tokens of a text attend to all.
-
-    Attributes:
-        used: whether `attend` was called.
+    `lengths` of the texts are on the host, and `on_device` again, `(texts,)`; further positions of
+    the row (padding) count as one more text. `pair_mask` is True where the row's token attends to
+    the column's, at least one: each text's matrix, flattened, one after another, `(pairs,)`; None
+    where all tokens of a text attend to all. `used` says whether `attend` was called.
     """
 
     def __init__(

@@ -16,31 +16,20 @@ from transformers import PreTrainedModel
 from tartan.kernels.attention import use_tartan_attention
 from tartan.kernels.packed_row import PackedRow
 
-_LENGTHS = (3, 6, 1)
-"""Lengths of the texts on which a body is tried out [tokens]."""
-_TOLERANCE = 1e-4
-"""Largest difference of states that count as equal; states are of the order of 1, and kernels for
-packed rows and for padded batches differ by about 1e-6 in float32.
-"""
+_LENGTHS = (3, 6, 1)  # of the texts on which a body is tried out [tokens]
+_TOLERANCE = 1e-4  # of states of the order of 1; kernels differ by about 1e-6 in float32
 _BODY_INPUTS = ("input_ids", "position_ids", "token_type_ids")
 _UNSUPPORTED = (TypeError, ValueError, RuntimeError, IndexError, AttributeError)
-"""What architectures raise at arguments that they do not support."""
 
 
 def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
     """Return the last layer's states of a packed row, `(1, tokens, hidden)`.
 
-    Args:
-        body: the body, which is switched to this project's attention implementation.
-        inputs: the packed row:
-
-            - `input_ids`, `position_ids` and, for some bodies, `token_type_ids`, `(1, tokens)`;
-            - `lengths` of the texts, `(texts,)`; further tokens of the row are padding;
-            - `host_lengths`, the same lengths as a list, without which a GPU has to be waited for;
-            - `pair_mask`, where not all tokens of a text attend to all (see `PackedRow`).
-
-    Raises:
-        ValueError: the body's attention ignores the bounds of the texts.
+    `inputs` are `input_ids`, `position_ids` and, for some bodies, `token_type_ids`, `(1, tokens)`;
+    `lengths` of the texts, `(texts,)`, beyond which tokens are padding; `host_lengths`, the same as
+    a list, without which a GPU has to be waited for; and `pair_mask`, where not all tokens of a
+    text attend to all (see `PackedRow`). The body is switched to this project's attention; a
+    ValueError says that it ignores the bounds of the texts.
     """
     use_tartan_attention(body)
     lengths = inputs.get("host_lengths")
@@ -57,9 +46,8 @@ def packed_states(body: PreTrainedModel, inputs: Mapping[str, Any]) -> Tensor:
 def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
     """Return the `attention_mask` for `body`, `(examples, 1, positions, positions)`.
 
-    It is boolean, or, for `eager` attention, of floats that are added to the scores. `pair_mask` is
-    True where the position of the row attends to that of the column, bool `(examples, positions,
-    positions)`, with a True in each row.
+    It is boolean, or, for `eager` attention, of floats that are added to the scores. `pair_mask`,
+    `(examples, positions, positions)`, is True where the row's position attends to the column's.
     """
     allowed = pair_mask[:, None]
     if getattr(body.config, "_attn_implementation", None) != "eager":
@@ -72,9 +60,7 @@ def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
 def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
     """Return whether the states of a few texts are the same in a packed row as in a padded batch.
 
-    They differ where attention depends on more than Transformers passes to attention functions
-    (position biases, windows of an architecture's own), or on the whole row. `tokens` are ids of
-    tokens that are not special, `first_position` is the position id of a text's first token.
+    `tokens` are ids that are not special, `first_position` is the first token's position id.
     """
     return _holds(_states_agree, body, tokens, first_position)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import inspect
 import logging
 from collections.abc import Callable, Collection
 from functools import cache
@@ -12,14 +11,12 @@ from typing import Any, Literal
 import torch
 from torch import Tensor
 
-Kernel = Literal["varlen_attn", "flash_attn"]
-"""PyTorch's own kernel, without dropout, and that of the package flash-attn, with dropout."""
+Kernel = Literal["varlen_attn", "flash_attn"]  # PyTorch's own has no dropout, flash-attn's has
 _PLACES: dict[Kernel, tuple[str, str]] = {
     "varlen_attn": ("torch.nn.attention.varlen", "varlen_attn"),
     "flash_attn": ("flash_attn", "flash_attn_varlen_func"),
 }
 TYPES = (torch.bfloat16, torch.float16)
-"""Types of numbers that the kernels support."""
 
 
 def kernel_for(
@@ -55,14 +52,9 @@ def within_texts(
 ) -> Tensor:
     """Return the output of attention within each text, `(tokens, heads, size)`.
 
-    Args:
-        kernel: one of `usable_kernels`.
-        inputs: query, key and value, `(tokens, heads, size)` each.
-        ends: first position of each text, then the end of the last one: int32, `(texts + 1,)`.
-        longest: length of the longest text [tokens].
-        dropout: dropout probability of attention's weights; 0 for `varlen_attn`.
-        scale: factor of the scores; None for one over the root of `size`.
-        window: positions this far apart or farther do not attend to each other; None for no window.
+    `inputs` are query, key and value, of the same shape, `ends` the first position of each text,
+    then the end of the last one, int32 `(texts + 1,)`. `scale` None is one over the root of `size`;
+    positions `window` apart or farther do not attend to each other.
     """
     options: dict[str, Any] = {"window_size": (-1, -1) if window is None else (window - 1,) * 2}
     if kernel == "varlen_attn":
@@ -84,5 +76,4 @@ def _function(kernel: Kernel) -> Callable[..., Any] | None:
     except ImportError:  # also where flash-attn was built for another torch
         return None
     logging.getLogger(place).setLevel(logging.WARNING)  # torch logs its backend at every call
-    # torch's takes a window in 2.11 or newer
-    return function if "window_size" in inspect.signature(function).parameters else None
+    return function

@@ -11,14 +11,13 @@ if TYPE_CHECKING:
     from tartan.methods.meta_tartan import MetaTartan
     from tartan.methods.mt_tartan import MTTartan
 
-__all__ = ["ContinuedPretraining", "FineTuning", "MTTartan", "MetaTartan"]
-
 _HOMES = {
     "ContinuedPretraining": "continued_pretraining",
     "FineTuning": "fine_tuning",
     "MTTartan": "mt_tartan",
     "MetaTartan": "meta_tartan",
 }
+__all__ = ["ContinuedPretraining", "FineTuning", "MTTartan", "MetaTartan"]
 
 
 def __getattr__(name: str) -> Any:

@@ -25,7 +25,7 @@ from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 
 if TYPE_CHECKING:
     from tartan.methods.module import TaskMixing
-    from tartan.methods.training_step import TrainingStep
+    from tartan.methods.parts import TaskModule
 
 PRECISIONS = ("bf16-mixed", "32-true", "64-true")
 """Lightning's precisions that work here: `16-mixed` needs a scaler of gradients, and with weights
@@ -68,7 +68,7 @@ def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
                 )
 
 
-def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[str]) -> None:
+def check_tasks(kind: type[TaskModule], names: Sequence[str], labels: Sequence[str]) -> None:
     """Check that tasks are those that a class trains, the end task first."""
     trains = (kind.trains_end_task, kind.trains_auxiliaries)
     if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
@@ -79,29 +79,24 @@ def check_tasks(kind: type[TaskMixing], names: Sequence[str], labels: Sequence[s
         raise UserError(f"the end task needs at least two labels, got {list(labels)}")
 
 
-def check_arguments(
-    kind: type[TaskMixing], *, lr: float | None, optimisation: object, **others: object
-) -> None:
-    """Check that `for_data` gets learning rates once, and no argument without effect."""
-    if (lr is None) == (optimisation is None):
-        raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
+def check_arguments(kind: type[TaskModule], *, optimisation: object, **others: object) -> None:
+    """Check that `for_data` gets no argument without effect."""
     has_effect = {
+        "lr": optimisation is None,
         "head_lr": optimisation is None and kind.trains_end_task,
         "weighting": kind.trains_auxiliaries,
         "eta": others["weighting"] is None and kind.has_meta_head,
         "tasks": kind.trains_auxiliaries,
-        "meta_head": kind.has_meta_head,
     }
     for name, value in others.items():
         if value is not None and not has_effect[name]:
             raise UserError(f"{kind.__name__}.for_data: {name} has no effect here; omit it")
 
 
-def check_parts(module: TaskMixing, heads: Mapping[str, nn.Module]) -> None:
+def check_parts(module: TaskModule, heads: Mapping[str, nn.Module]) -> None:
     """Check that a module can train its parts, of which it continues with `heads`."""
     weighting, auxiliaries = module.weighting, [t for t in module.tasks if t.name != END_TASK]
-    check_weighting(weighting)
-    check_sampling(weighting, len(auxiliaries), module.sampled)
+    check_weighting(weighting, len(auxiliaries), module.sampled)
     if weighting.needs.meta_gradient and not module.has_meta_head:
         kind = type(weighting).__name__
         raise UserError(f"weighting {kind} needs a meta-gradient; use MetaTartan")
@@ -121,51 +116,22 @@ def check_parts(module: TaskMixing, heads: Mapping[str, nn.Module]) -> None:
                 )
 
 
-def check_weighting(weighting: Weighting) -> None:
-    """Check that a weighting has no parameter, which no optimiser would train."""
+def check_weighting(weighting: Weighting, auxiliaries: int, sampled: int | None) -> None:
+    """Check that a weighting has no parameter, and the steps, with `sampled` tasks, that it needs.
+
+    No optimiser would train a parameter.
+    """
+    kind = type(weighting).__name__
     for name, _ in weighting.named_parameters():
         raise UserError(
-            f"weighting {type(weighting).__name__} has a parameter {name!r}, which no optimiser "
-            "trains; make it a buffer, and change it in mix(step)"
+            f"weighting {kind} has a parameter {name!r}, which no optimiser trains; make it a "
+            "buffer, and change it in mix(step)"
         )
-
-
-def check_sampling(weighting: Weighting, auxiliaries: int, sampled: int | None) -> None:
-    """Check that a weighting allows steps that sample `sampled` auxiliary tasks, None all."""
     if weighting.needs.one_batch != (sampled is not None):
-        kind, needs = type(weighting).__name__, "all" if sampled else "sampled=N of the"
-        raise UserError(f"weighting {kind} needs steps with {needs} auxiliary tasks")
+        needed = "all" if sampled else "sampled=N of the"
+        raise UserError(f"weighting {kind} needs steps with {needed} auxiliary tasks")
     if sampled is not None and sampled > auxiliaries:
         raise UserError(f"sampled={sampled} of {auxiliaries} auxiliary tasks cannot be sampled")
-
-
-def check_optimised(module: TrainingStep, optimiser: torch.optim.Optimizer) -> None:
-    """Check that the optimiser has every parameter that is trained."""
-    known = {id(p) for group in optimiser.param_groups for p in group["params"]}
-    # of a sharded body the shards, which it holds in place of gathered parameters from here on
-    heads = [p for p in module.heads.parameters() if p.requires_grad]
-    lacking = {id(p) for p in (*module.shared.parameters, *heads)} - known
-    for name, parameter in module.named_parameters() if lacking else ():
-        if id(parameter) in lacking:
-            raise UserError(
-                f"{name} is to be trained, but is not in the optimiser; freeze it before the "
-                "training, or let new_optimiser() take it"
-            )
-
-
-def check_processes(module: TrainingStep, trainer: pl.Trainer) -> None:
-    """Check that all processes were started, and that the weighting can learn from the body."""
-    if trainer.world_size != trainer.num_devices * trainer.num_nodes:
-        raise UserError(
-            f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
-            f"and num_nodes={trainer.num_nodes} need more or fewer: in a SLURM job, srun "
-            "starts one for each device"
-        )
-    needs = module.weighting.needs
-    if (needs.meta_gradient or needs.second_batches) and not module.shared.parameters:
-        raise UserError(
-            "no parameter of the body is trained, of whose gradients this weighting would learn"
-        )
 
 
 def check_data(module: TaskMixing, data: TaskData, *, trains: bool) -> Tensor | None:

@@ -8,15 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
-import lightning.pytorch as pl
 import pandas as pd
 import torch
 from torch import Tensor, nn
-from torchmetrics import MeanMetric
 
-from tartan.core.meta_head import MetaHead
 from tartan.core.task import Inputs, Task
-from tartan.core.weighting.base import Weighting
 from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
 from tartan.data.labelled import write_trained_columns
 from tartan.data.tokenise import Text, inputs_of
@@ -25,38 +21,21 @@ from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.monitor import Monitor
-from tartan.methods.parts import TaskHeads
+from tartan.methods.parts import TaskModule
 from tartan.methods.shards import whole_copy
-from tartan.methods.strategy import Agreement
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
-class EndTaskClassifier(pl.LightningModule):
-    """Evaluates and predicts the end task; subclasses make it, and train its body and head.
+class EndTaskClassifier(TaskModule):
+    """Evaluates and predicts the end task; subclasses train its body and head.
 
     Attributes:
-        tasks: the tasks with their heads, the end task first where it is trained.
-        heads: the heads by task; one that tasks share is stored once.
-        agreement: exchanges values with the run's other processes.
         label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
             where these are the same.
     """
 
-    encoder: Encoder
-    body: nn.Module
-    tasks: list[Task]
-    heads: TaskHeads
-    end_task: Task | None
-    metrics: EndTaskMetrics | None
-    weighting: Weighting
-    meta_head: MetaHead | None
-    labels: tuple[str, ...]
-    max_length: int | None
-    columns: Mapping[str, str | None] | None
-    evaluation_loss: MeanMetric
-    agreement: Agreement
     label_places: Tensor | None = None
 
     @property
@@ -102,15 +81,6 @@ class EndTaskClassifier(pl.LightningModule):
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
-
-    def on_predict_start(self) -> None:
-        """Refuse a table in the place of a loader: its items are the names of its columns."""
-        loader = self.trainer.predict_dataloaders
-        if isinstance(loader, str | Mapping | pd.DataFrame):
-            raise UserError(
-                f"trainer.predict takes a DataLoader, not a {type(loader).__name__}; for a "
-                "batch of texts use module(texts)"
-            )
 
     def on_validation_epoch_start(self) -> None:
         # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,

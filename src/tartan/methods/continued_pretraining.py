@@ -17,11 +17,8 @@ class ContinuedPretraining(TaskMixing):
     """Trains body and auxiliary heads on unlabelled text, without the end task.
 
     Before a stage with the end task, it trains for its whole budget, without early stopping, and
-    its last weights feed the next stage. With `held_out` it is evaluated on held-out texts: it logs
-    `dev/perplexity`, by which a run without an end task chooses its checkpoint, and `dev/loss`.
-
-    Args:
-        held_out: whether there are held-out texts, which are read as its first task's are.
+    its last weights feed the next stage. With `held_out`, texts that are read as its first task's
+    are, it logs `dev/perplexity`, by which its checkpoint is chosen, and `dev/loss`.
     """
 
     trains_end_task = False

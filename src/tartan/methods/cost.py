@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -15,16 +15,29 @@ import torch
 from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.hooks import RemovableHandle
 
-from tartan.core.passes import Passes, Purpose
 from tartan.core.task import Batch
 from tartan.data.auxiliary import META_GRADIENT, META_HEAD
 from tartan.methods.flops import ForwardFlops
-from tartan.methods.measuring import now, peak_of_device
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement
 
 SECOND = "second "
 """Prefix of the names of tasks' second batches."""
+
+
+def now(device: torch.device) -> float:
+    """Return the time after all work queued on the device is finished [s]."""
+    if device.type == "cuda":
+        torch.cuda.synchronize(device)
+    return time.perf_counter()
+
+
+def peak_of_device(device: torch.device) -> int:
+    """Return the peak of a GPU's tensors, or on a CPU of this process's main memory [bytes]."""
+    if device.type == "cuda":
+        return torch.cuda.max_memory_allocated(device)
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else 1024 * peak
 
 
 @dataclass(frozen=True)
@@ -67,7 +80,6 @@ class CostMeter(pl.Callback):
         self._steps_began: float | None = None
         self._agreement, self._processes = Agreement(), 1
         self._device: torch.device | None = None
-        self._account: str | None = None
         self._hooks: list[RemovableHandle] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -76,27 +88,19 @@ class CostMeter(pl.Callback):
         self._device = pl_module.device
         if self._device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self._device)
-        pl_module.passes = partial(_CountedPasses, self)
         watched = [pl_module.body, *pl_module.heads.values()]
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
-        self._hooks = ForwardFlops(watched, self._spent).hooks
+        self._hooks = ForwardFlops(watched, partial(self._spent, pl_module)).hooks
         self._steps_began = time.perf_counter()
 
-    @contextmanager
-    def counting(self, purpose: Purpose) -> Iterator[None]:
-        """Count the operations inside the `with` block for the task, or for the meta-gradient."""
+    def _spent(self, module: TaskMixing, operations: int) -> None:
+        purpose = None if module.passes is None else module.passes.purpose
+        if purpose is None:  # in an evaluation nothing is counted
+            return
         kinds = {"meta_features": META_HEAD, "meta_head": META_HEAD, "meta_gradient": META_GRADIENT}
         prefix = SECOND if purpose.kind == "second_batch" else ""
-        self._account = kinds.get(purpose.kind, f"{prefix}{purpose.task}")
-        try:
-            yield
-        finally:
-            self._account = None
-
-    def _spent(self, operations: int) -> None:
-        if self._account is not None:  # in an evaluation nothing is counted
-            self._flops_here[self._account] += operations
+        self._flops_here[kinds.get(purpose.kind, f"{prefix}{purpose.task}")] += operations
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: Any, batch: Any, *_: Any
@@ -165,16 +169,3 @@ class CostMeter(pl.Callback):
 
     def _highest(self) -> int:
         return max(self._peak, 0 if self._device is None else peak_of_device(self._device))
-
-
-class _CountedPasses(Passes):
-    """Passes that tell a meter what they are for."""
-
-    def __init__(self, meter: CostMeter, *args: Any) -> None:
-        super().__init__(*args)
-        self._meter = meter
-
-    @contextmanager
-    def computing(self, purpose: Purpose) -> Iterator[None]:
-        with self._meter.counting(purpose), super().computing(purpose):
-            yield

@@ -5,35 +5,30 @@ from __future__ import annotations
 import json
 import logging
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.callbacks import Checkpoint, EarlyStopping, ProgressBar
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
+from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.data.task_data import TaskData
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.evaluation.metrics import SplitScores
 from tartan.files import write_durably, write_text_durably
-from tartan.methods.best_weights import BestWeights
-from tartan.methods.checkpoint import DurableCheckpointIO, load_checkpoint
+from tartan.methods.checkpoint import BestWeights, ResumePoints, load_checkpoint, newest_point
 from tartan.methods.cost import CostMeter, StageCost
 from tartan.methods.launch import is_main_process
-from tartan.methods.measuring import memory_advice
 from tartan.methods.module import TaskMixing
 from tartan.methods.non_finite import StopAtNonFinite
-from tartan.methods.precision import resolve_precision
-from tartan.methods.progress_bar import StageProgressBar
-from tartan.methods.resume_points import ResumePoints, newest_point
 from tartan.methods.shards import load_whole_state
 from tartan.methods.stage import Stage
 from tartan.methods.step_log import FactorLog, StepLog
-from tartan.methods.strategy import strategy_of
+from tartan.methods.trainer import build_trainer
 from tartan.settings import build
 
 log = logging.getLogger(__name__)
@@ -45,6 +40,7 @@ FACTOR_LOG = "factors.csv"
 OUTCOME = "outcome.json"
 """File in the checkpoint folder of a finished stage."""
 FLUSH_EVERY = 50
+_NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
 @dataclass
@@ -88,9 +84,8 @@ def fit_stage(
     again; an interrupted one is resumed. `observers` are further callbacks.
     """
     checkpoints = folder / "checkpoints" / name
-    finished = _stored_outcome(module, checkpoints)
-    if finished is not None:
-        return finished
+    if (checkpoints / OUTCOME).is_file():
+        return _stored_outcome(module, checkpoints)
     steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
     resumed_from = newest_point(checkpoints / "resume")
     config.run.log = name
@@ -98,33 +93,31 @@ def fit_stage(
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s continues after step %s of %s", name, step, steps)
+    meter = CostMeter()
     best = None if module.monitor is None else BestWeights(checkpoints, module.monitor)
     points = ResumePoints(
         checkpoints / "resume",
         float(config.checkpoint_minutes),
         *(() if best is None else (interval, best.point_taken)),
     )
-    meter = CostMeter()
-    writing = [points] if best is None else [best, points]
     # Lightning writes a checkpoint when SLURM requeues a job, and would prefer it to later points
     slurm = checkpoints / "slurm"
     if is_main_process():
         shutil.rmtree(slurm, ignore_errors=True)
     trainer = build_trainer(
         config,
-        [*_callbacks(config, module, stage, name, folder), meter, *observers, *writing],
+        [
+            *_callbacks(config, module, stage, name, folder), meter, *observers,
+            *([] if best is None else [best]), points,
+        ],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=str(slurm),
         limit_val_batches=1.0 if best else 0,
-    )
+    )  # fmt: skip
     module.logged_options = logged_options(config)
-    with memory_advice(config, "micro_batch_size", f"stage {name}"):
-        try:
-            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
-        except MisconfigurationException as error:  # some options it checks only here
-            reason = first_line(error)
-            raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
+    with memory_advice(f"stage {name}"):
+        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
     outcome = _kept(trainer, module, name, meter, best, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
@@ -171,13 +164,10 @@ def _kept(
     return outcome
 
 
-def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome | None:
-    """Return a finished stage's outcome, its weights in `module`; None if not finished."""
-    path = folder / OUTCOME
-    if not path.is_file():
-        return None
+def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
+    """Return a finished stage's outcome, its weights in `module`."""
     try:
-        entries = json.loads(path.read_text(encoding="utf-8"))
+        entries = json.loads((folder / OUTCOME).read_text(encoding="utf-8"))
         entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
         entries["cost"] = StageCost(**entries["cost"])
         outcome = StageOutcome(**entries, module=module)
@@ -203,15 +193,15 @@ def _callbacks(
         FactorLog(folder / FACTOR_LOG, name),
         StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
     ]
-    monitor, stops = module.monitor, False
+    monitor = module.monitor
     for key, node in config.callbacks.items():
         callback = build(node, f"callbacks.{key}")
         watched = str(getattr(callback, "monitor", None))
         if monitor is None and watched.startswith("dev"):
             log.warning("stage %s has no %s, and is trained without %s", name, watched, key)
-            continue
-        stops = stops or isinstance(callback, EarlyStopping)
-        callbacks.append(callback)
+        else:
+            callbacks.append(callback)
+    stops = any(isinstance(callback, EarlyStopping) for callback in callbacks)
     if monitor is not None and stage.patience is not None and not stops:
         score = f"dev/{monitor.name}"
         callbacks.append(EarlyStopping(score, patience=stage.patience, mode=monitor.mode))
@@ -225,7 +215,7 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
         shutil.rmtree(Path(config.run.folder) / "logs" / config.run.log, ignore_errors=True)
     module.logged_options = logged_options(config)
     trainer = build_trainer(config, [], max_steps=1)
-    with memory_advice(config, "evaluation_batch_size", "the evaluation on test"):
+    with memory_advice("the evaluation on test"):
         trainer.test(module, datamodule=data, verbose=False)
     metrics = {
         name.removeprefix("test/"): float(value)
@@ -244,29 +234,15 @@ def logged_options(config: DictConfig) -> dict[str, Any]:
     return dict(options)
 
 
-def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments: Any) -> pl.Trainer:
-    """Return Lightning's Trainer as configured in `conf/trainer/`, with the precision resolved."""
-    settings = config.trainer
-    bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
-    if settings.get("enable_progress_bar", True) and not bars:
-        callbacks = [*callbacks, StageProgressBar(config.run.stage)]
-    trainer: pl.Trainer = build(
-        settings,
-        "trainer",
-        callbacks=callbacks,
-        plugins=[DurableCheckpointIO()],
-        precision=resolve_precision(settings.precision, str(settings.accelerator)),
-        strategy=strategy_of(settings),
-        use_distributed_sampler=False,  # each split is shared out without doubling examples
-        max_epochs=-1,
-        num_sanity_val_steps=settings.get("num_sanity_val_steps", 0),
-        enable_model_summary=settings.get("enable_model_summary", False),
-        enable_checkpointing=any(isinstance(c, Checkpoint) for c in callbacks),
-        check_val_every_n_epoch=None,
-        **{
-            "default_root_dir": str(config.run.folder),
-            "logger": [build(node, f"logger.{name}") for name, node in config.logger.items()],
-            **arguments,
-        },
-    )
-    return trainer
+@contextmanager
+def memory_advice(where: str) -> Iterator[None]:
+    """Turn running out of memory in `where` into a `UserError` that says what to lower."""
+    try:
+        yield
+    except (RuntimeError, MemoryError) as error:
+        if isinstance(error, MemoryError) or any(words in str(error) for words in _NO_MEMORY):
+            raise UserError(
+                f"out of memory in {where}; lower micro_batch_size, evaluation_batch_size or "
+                "max_length, or use gradient_checkpointing=true"
+            ) from error
+        raise

@@ -53,12 +53,11 @@ class ForwardFlops:
     """Calls `spent` with the floating-point operations of each forward pass of some modules.
 
     They are counted operator by operator (a multiplication and an addition are two) the first time
-    that a module's inputs have their shapes. The cost of a pass is linear in its number of rows, so
-    that two counts give all others; that of a packed row is linear in its tokens and in its pairs
-    of positions that attend to each other. A pass that will be differentiated counts as three
-    forward passes; recomputing it in the backward pass to save memory does not count. A module with
-    a method `computed_rows` computes that many rows for its first input. `hooks` are those on the
-    modules.
+    that a module's inputs have their shapes. A pass's cost is linear in its number of rows, that of
+    a packed row in its tokens and its pairs of positions that attend to each other, so that two
+    counts give all others. A pass that will be differentiated counts as three forward passes;
+    recomputing it in the backward pass to save memory does not count. A module with a method
+    `computed_rows` computes that many rows for its first input. `hooks` are those on the modules.
     """
 
     def __init__(self, modules: Iterable[nn.Module], spent: Callable[[int], None]) -> None:
@@ -85,9 +84,7 @@ class ForwardFlops:
             counting, self._counting = self._counting, None
             counting.__exit__(None, None, None)  # type: ignore[no-untyped-call]
             self._known[self._key][self._size] = counting.total
-        differentiated = any(
-            isinstance(leaf, Tensor) and leaf.requires_grad for leaf in _leaves(out)
-        )
+        differentiated = any(isinstance(v, Tensor) and v.requires_grad for v in _leaves(out))
         operations = _cost(self._known[self._key], self._size)
         assert operations is not None
         self._spent(operations * (1 + BACKWARD * differentiated))
@@ -107,10 +104,7 @@ def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
 
 
 def _key(module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
-    """Return all that a pass's cost depends on apart from its size, and the size.
-
-    The number of rows is 1 where the inputs do not agree on it.
-    """
+    """Return all that a pass's cost depends on apart from its size, and the size."""
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
     # with tangents (forward mode) a pass of the same shapes computes more
     kind = (id(module), forward_ad._current_level)
@@ -124,7 +118,7 @@ def _key(module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _S
     first = {shape[0] if shape else 0 for shape in shapes}
     if len(first) == 1 and 0 not in first:
         return (*kind, *(shape[1:] for shape in shapes)), (1, first.pop())
-    return (*kind, *shapes), (1, 1)
+    return (*kind, *shapes), (1, 1)  # the inputs do not agree on the number of rows
 
 
 def _leaves(tree: Any) -> list[Any]:

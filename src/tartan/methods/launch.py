@@ -16,11 +16,9 @@ from functools import cache
 from tartan.errors import UserError
 
 _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
-"""Environment variables with a process's number, of torchrun, Lightning and srun; the first one set
-counts.
-"""
+"""Variables with a process's number, of torchrun, Lightning and srun; the first one set counts."""
 _OF_LIGHTNING = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
-"""Environment variables that Lightning's launcher leaves, and would take for those of torchrun."""
+"""Variables that Lightning's launcher leaves, and would take for those of torchrun."""
 
 
 def is_main_process() -> bool:
@@ -76,8 +74,7 @@ def clean_processes() -> Iterator[None]:
 def end_with(process: int) -> None:
     """End this process, with exit code 1, as soon as `process`, which started it, is gone.
 
-    It would else wait for others that never come, for half an hour where the processes have not
-    found each other yet.
+    It would else wait, perhaps for half an hour, for others that never come.
     """
 
     def follow() -> None:

@@ -6,11 +6,11 @@ from functools import partial
 from typing import ClassVar
 
 from tartan.core.weighting.meta import Meta
-from tartan.methods.module import TaskMixing
+from tartan.methods.mt_tartan import MTTartan
 from tartan.methods.parts import GivenWeighting
 
 
-class MetaTartan(TaskMixing):
+class MetaTartan(MTTartan):
     """Joint training with task weights learned against the validation loss (Algorithm 1).
 
     A step of Algorithm 1, its lines numbered as in docs/algorithm.md:
@@ -20,13 +20,10 @@ class MetaTartan(TaskMixing):
     3. `g_meta`, the gradient of the loss on `B_val` through `phi*`: `Step.meta_gradient`
     4. each task's `g_i` (`Step.gradients`), and `w_i` by its cosine with `g_meta` (`Meta.mix`)
     5. `alpha = softmax(w)` mixes the gradients: `Meta.mix`
-    6. clip and update: `TrainingStep.training_step`, with the optimiser of `Optimisation`
+    6. clip and update: `TaskMixing.training_step`, with the optimiser of `Optimisation`
 
-    With a weighting that needs no meta-gradient, such as `Uniform`, there is no meta head, and this
-    is MT-TARTAN with that weighting.
+    With a weighting that needs no meta-gradient, such as `Uniform`, this is MT-TARTAN.
     """
 
-    trains_end_task = True
-    trains_auxiliaries = True
     has_meta_head = True
     usual_weighting: ClassVar[GivenWeighting] = partial(Meta, eta=0.05)

@@ -14,9 +14,8 @@ from tartan.errors import UserError
 class StopAtNonFinite(pl.Callback):
     """Ends the run after `patience` skipped updates in a row, or where all were skipped.
 
-    Every module has this callback, whether or not its Trainer was given one. On a GPU the count is
-    read every `read_every` steps, because reading waits for the device; the steps in between change
-    nothing, because their updates are skipped as well.
+    Every module has this callback. On a GPU the count is read every `read_every` steps, because
+    reading waits for the device; until then updates are skipped as well.
     """
 
     def __init__(self, patience: int = 5, read_every: int = 50) -> None:
@@ -45,12 +44,11 @@ class StopAtNonFinite(pl.Callback):
         skipped, step = int(self._in_a_row), trainer.global_step
         if skipped < self._patience and not (has_ended and 0 < step == skipped):
             return
-        record, last = module.last_record, ""
+        last, record = {}, module.last_record
         if record is not None:
-            losses = zip(record.tasks, record.losses.tolist(), strict=True)
-            last = ", ".join(f"loss/{task} {loss:.3g}" for task, loss in losses)
+            last = dict(zip(record.tasks, record.losses.tolist(), strict=True))
         raise UserError(
-            f"stage {module.stage}, step {step} ({last}): {skipped} updates in a row were skipped, "
-            "because a number was not finite; lower the learning rates (body_lr, end_head_lr), or "
-            "use precision 32-true"
+            f"stage {module.stage}, step {step} (losses {last}): {skipped} updates in a row were "
+            "skipped, because a number was not finite; lower the learning rates (body_lr, "
+            "end_head_lr), or use precision 32-true"
         )

@@ -89,16 +89,10 @@ def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float)
 def prepare_update(
     optimiser: torch.optim.Optimizer, norm: Tensor, limit: float | None, finite: Tensor
 ) -> None:
-    """Make the next `optimiser.step()` clip its gradients, or skip the update.
+    """Make the next `optimiser.step()` clip gradients of `norm` to `limit`, or skip the update.
 
     A fused optimiser gets both in the way that a GradScaler passes them: its kernel scales the
     gradients as it reads them, and skips the update, without waiting for the flag on the host.
-
-    Args:
-        optimiser: the optimiser.
-        norm: norm of all its gradients together, a scalar.
-        limit: maximum norm; None does not clip.
-        finite: a boolean scalar; where it is False, the step updates nothing.
     """
     fused = bool(optimiser.defaults.get("fused"))  # not every optimiser has it
     if fused:

@@ -1,23 +1,32 @@
-"""Makes the parts of a module: tasks with their heads, weighting, meta head and metrics."""
+"""Makes a module of its parts, which its checkpoints describe by plain values."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar, Literal
 
+import lightning.pytorch as pl
 import torch
-from torch import nn
-from torchmetrics import Metric, classification
+from torch import Tensor, nn
+from torchmetrics import MeanMetric, Metric, classification
 
+from tartan.core.body import SharedBody
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
+from tartan.core.seeding import seed_for
 from tartan.core.task import Task
+from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.encoders.base import Encoder
+from tartan.core.weighting.fixed import Uniform
+from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better, named_metric
-from tartan.methods.nodes import Node, rebuilt, subclass_of
+from tartan.methods import checks
+from tartan.methods.nodes import Node, check_storable, node_of, rebuilt
+from tartan.methods.optimisation import Optimisation
+from tartan.methods.strategy import Agreement
 from tartan.objectives.base import TaskObjective, is_objective
 from tartan.settings import TARGET
 
@@ -31,6 +40,142 @@ METRICS: Mapping[str, Node] = {
     for average in ("macro", "micro", "weighted")
 }
 """Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""
+
+
+class TaskModule(pl.LightningModule):
+    """A shared body with tasks and their heads, a weighting, a meta head and metrics.
+
+    Arguments that are None are the class's usual ones.
+
+    Args:
+        encoder: the shared encoder, whose body `theta` is trained in place; or its description.
+        tasks: the tasks' objectives by name, the end task's first where the method trains it.
+        weighting: combines the body's gradients: its class, with arguments in a
+            `functools.partial`, or a node of a config.
+        optimisation: optimiser and schedule.
+        seed: seed of every random draw.
+        stage: the stage's name, which is part of every random draw's seed.
+        labels: the end task's label names in index order.
+        metric: the end task's metric by which a checkpoint is chosen.
+        metrics: metrics by name, as nodes of a config.
+        max_length: maximum length of the end task's texts; None for images [tokens].
+        columns: the training table's `text`, `text_pair` and `label`, which `save_pretrained`
+            writes for `python -m src.predict`.
+        meta_head: settings of the meta head, for weightings that need the meta-gradient.
+        inner_products: the type in which inner products of gradients are accumulated.
+        heads: heads to continue training, by task; other tasks get new ones. Objectives with the
+            same `shared_head` share one.
+        sampled: number of auxiliary tasks that each step samples, which share one batch; None
+            trains all of them in each step.
+
+    Attributes:
+        tasks: the tasks with their heads, the end task first where it is trained.
+        heads: the heads by task; one that tasks share is stored once.
+        shared: the body, as steps use it, and the processes that have the rest of each batch.
+        agreement: exchanges values with the run's other processes.
+        skipped: number of steps that were skipped because a number was not finite, a scalar.
+        applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`.
+        logged_options: options that the Trainer's loggers record as hyper-parameters.
+    """
+
+    trains_end_task: ClassVar[bool]
+    trains_auxiliaries: ClassVar[bool]
+    has_meta_head: ClassVar[bool] = False
+    usual_weighting: ClassVar[GivenWeighting] = Uniform
+    usual_head_lr: ClassVar[float | None] = 1e-3
+    """Peak learning rate of the end task's head; None takes the body's."""
+    usual_weight_decay: ClassVar[float] = 0.1
+    stage_name: ClassVar[str] = "joint"
+    skipped: Tensor
+    applied_weights: Tensor
+
+    def __init__(
+        self,
+        encoder: Encoder | Mapping[str, Any],
+        tasks: Mapping[str, TaskObjective[Any] | Node],
+        weighting: GivenWeighting | None = None,
+        optimisation: Optimisation | Mapping[str, Any] | None = None,
+        *,
+        seed: int = 0,
+        stage: str | None = None,
+        labels: Sequence[str] = (),
+        metric: str = "macro_f1",
+        metrics: Mapping[str, Node] | None = None,
+        max_length: int | None = None,
+        columns: Mapping[str, str | None] | None = None,
+        meta_head: MetaHeadSettings | Mapping[str, Any] | None = None,
+        inner_products: Literal["float32", "float64"] = "float32",
+        heads: Mapping[str, nn.Module] | None = None,
+        sampled: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.automatic_optimization = False
+        if isinstance(encoder, Mapping):
+            description, encoder = dict(encoder), encoder_from_description(encoder)
+        else:
+            description = describe_encoder(encoder)
+        if not isinstance(optimisation, Optimisation):
+            optimisation = Optimisation(**(optimisation or {}))
+        self.encoder, self.body, self.optimisation = encoder, encoder.body, optimisation
+        self.seed, self.stage, self.sampled = seed, stage or self.stage_name, sampled
+        self.labels, self.max_length, self.columns = tuple(labels), max_length, columns
+        metrics = METRICS if metrics is None else metrics
+        arguments: dict[str, Any] = {
+            "tasks": {name: node_of(objective) for name, objective in tasks.items()},
+            "weighting": node_of(weighting or self.usual_weighting),
+            "optimisation": asdict(optimisation),
+            "seed": seed,
+            "stage": self.stage,
+            "labels": list(labels),
+            "metric": metric,
+            "metrics": {name: node_of(node) for name, node in metrics.items()},
+            "max_length": max_length,
+            "columns": None if columns is None else dict(columns),
+            "inner_products": inner_products,
+            "sampled": sampled,
+        }
+        check_storable(arguments)
+        checks.check_tasks(type(self), list(tasks), labels)
+        self._make_parts(arguments, tasks, heads or {}, meta_head)
+        self.shared = SharedBody(self.body, getattr(torch, inner_products))
+        self.agreement = Agreement()
+        # NaN stays NaN: by default it is left out, and "disable" ignores the weights as well
+        self.evaluation_loss = MeanMetric(nan_strategy=math.nan)
+        self.register_buffer("applied_weights", torch.zeros(len(tasks), dtype=torch.float64))
+        self.register_buffer("skipped", torch.zeros((), dtype=torch.int64))
+        arguments["meta_head"] = None if self.meta_head is None else asdict(self.meta_head.settings)
+        self.save_hyperparameters({**arguments, "encoder": description})
+        # a tokenizer's files are nothing to look at in a logger
+        self.logged_options: dict[str, Any] = {**arguments, "encoder": description["name"]}
+
+    def _make_parts(
+        self,
+        arguments: Mapping[str, Any],
+        objectives: Mapping[str, TaskObjective[Any] | Node],
+        heads: Mapping[str, nn.Module],
+        meta_head: MetaHeadSettings | Mapping[str, Any] | None,
+    ) -> None:
+        """Make tasks and heads, weighting and meta head, drawn from seed and stage, and metrics."""
+        with torch.random.fork_rng(devices=[]):
+            # not torch.manual_seed, which would seed the program's generators of GPUs too
+            torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
+            self.tasks = tasks_of(objectives, heads, self.encoder)
+            self.heads = TaskHeads(self.tasks, self.labels)
+            self.weighting = weighting_of(arguments["weighting"], list(objectives))
+            self.meta_head: MetaHead | None = None
+            if self.weighting.needs.meta_gradient:
+                if not isinstance(meta_head, MetaHeadSettings):
+                    meta_head = MetaHeadSettings(**(meta_head or {}))
+                self.meta_head = MetaHead(self.tasks[0].head, meta_head)
+            elif meta_head is not None:
+                kind = type(self.weighting).__name__
+                raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
+        checks.check_parts(self, heads)
+        self.end_task: Task | None = None
+        self.metrics: EndTaskMetrics | None = None
+        if END_TASK in objectives:
+            self.end_task, classes = self.tasks[0], len(self.labels)
+            self.metrics = metrics_of(arguments["metrics"], arguments["metric"], classes)
 
 
 class TaskHeads(nn.ModuleDict):
@@ -47,10 +192,7 @@ def tasks_of(
     heads: Mapping[str, nn.Module],
     encoder: Encoder,
 ) -> list[Task]:
-    """Return tasks with their heads; those with the same `shared_head` share one.
-
-    Tasks without one of `heads` get new ones; objectives are objects or nodes.
-    """
+    """Return tasks with `heads` or new ones; those with the same `shared_head` share one."""
     tasks: list[Task] = []
     shared: dict[str, nn.Module] = {}
     for name, given in objectives.items():
@@ -72,36 +214,12 @@ def keep_heads(tasks: Sequence[Task], encoder: Encoder) -> None:
         encoder.keep_head(task.head)
 
 
-def weighting_of(node: Node, names: Sequence[str], precision: str = "32-true") -> Weighting:
-    """Return a new weighting of the tasks `names`, its weights in Lightning's `precision`."""
-    with parameters_in(precision):
-        weighting: Weighting = rebuilt(node, subclass_of(Weighting), task_names=list(names))
+def weighting_of(node: Node, names: Sequence[str]) -> Weighting:
+    """Return a new weighting of the tasks `names`."""
+    weighting: Weighting = rebuilt(
+        node, lambda kind: issubclass(kind, Weighting), task_names=list(names)
+    )
     return weighting
-
-
-@contextmanager
-def parameters_in(precision: str) -> Iterator[None]:
-    """Create tensors in the type in which `precision` keeps parameters, not rounded to float32."""
-    before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64 if precision == "64-true" else torch.float32)
-    try:
-        yield
-    finally:
-        torch.set_default_dtype(before)
-
-
-def meta_head_of(
-    settings: MetaHeadSettings | Mapping[str, Any] | None, weighting: Weighting, end_head: nn.Module
-) -> MetaHead | None:
-    """Return the meta head, if the weighting needs one; `settings` None takes the usual ones."""
-    if not weighting.needs.meta_gradient:
-        if settings is not None:
-            kind = type(weighting).__name__
-            raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
-        return None
-    if not isinstance(settings, MetaHeadSettings):
-        settings = MetaHeadSettings(**(settings or {}))
-    return MetaHead(end_head, settings)
 
 
 def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
@@ -109,7 +227,7 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     if "loss" in nodes:
         raise UserError("metrics: the mean loss is logged as `loss`; give another name")
     metrics: dict[str, Metric] = {
-        name: rebuilt(node, subclass_of(Metric), num_classes=classes)
+        name: rebuilt(node, lambda kind: issubclass(kind, Metric), num_classes=classes)
         for name, node in nodes.items()
     }
     if monitor in metrics:

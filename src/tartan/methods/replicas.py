@@ -15,17 +15,14 @@ from tartan.core.body import SharedBody, Summed
 from tartan.core.gradients import Gradient
 from tartan.core.task import Batch
 
-SMALL = 2**16
-"""Maximum size of tensors that are sent together, because sending each costs more [numbers]."""
+SMALL = 2**16  # to which tensors are sent together, because sending each costs more [numbers]
 T = TypeVar("T")
 
 
 class ReplicatedBody(SharedBody):
     """A body of which each process of torch's default group has a replica (see `SharedBody`).
 
-    Large tensors of a gradient are summed in place one by one, small ones joined. Facts that depend
-    on the model alone, such as which parameters a task reaches, are exchanged once; a process
-    without any of a batch learns them in this way.
+    Which parameters a task reaches is exchanged once, also for processes without any of a batch.
     """
 
     overlaps = True

@@ -23,8 +23,7 @@ from tartan.core.gradients import Gradient, put_gradient
 from tartan.core.task import Batch, MicroBatch
 from tartan.methods.replicas import ReplicatedBody
 
-_FORM = "_tartan_form"
-"""Attribute in which a sharded body keeps its unsharded form, whose parameters take no memory."""
+_FORM = "_tartan_form"  # attribute of a sharded body: its unsharded form without values
 
 
 class ShardedBody(ReplicatedBody):
@@ -90,11 +89,7 @@ class ShardedBody(ReplicatedBody):
 
 
 def fresh_casts(device: torch.device) -> AbstractContextManager[object]:
-    """Keep no casts of parameters from pass to pass, in the autocast that is on now.
-
-    A sharded layer's parameters are other tensors in each pass, and a cached cast would lead a
-    second task's gradient to those of the first.
-    """
+    """Keep no casts of parameters, which are other tensors in each pass of a sharded layer."""
     kind = device.type
     return torch.autocast(
         kind, torch.get_autocast_dtype(kind), torch.is_autocast_enabled(kind), cache_enabled=False
@@ -102,10 +97,7 @@ def fresh_casts(device: torch.device) -> AbstractContextManager[object]:
 
 
 def shard(body: nn.Module, mesh: DeviceMesh) -> None:
-    """Shard a body's layers, each by itself, and the rest of it; do nothing if it is sharded.
-
-    Gradients are summed, not averaged: a process's loss is already its share of the batch's.
-    """
+    """Shard a body's layers, each by itself, and the rest of it; do nothing if it is sharded."""
     if isinstance(body, FSDPModule):
         return
     empty = {
@@ -119,7 +111,7 @@ def shard(body: nn.Module, mesh: DeviceMesh) -> None:
     fully_shard(body, mesh=mesh)
     for module in body.modules():
         if isinstance(module, FSDPModule):
-            module.set_gradient_divide_factor(1.0)
+            module.set_gradient_divide_factor(1.0)  # a loss is its share of the batch's already
             module.set_force_sum_reduction_for_comms(True)  # gloo knows no other
     body.__dict__[_FORM] = form
 

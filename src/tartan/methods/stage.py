@@ -67,32 +67,23 @@ class Stage(Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.sampled is not None and self.sampled > self.batch_size:
-            raise UserError(
-                f"sampled={self.sampled} tasks cannot share a batch of {self.batch_size}; use a "
-                "larger batch_size"
-            )
+            raise UserError(f"sampled={self.sampled} needs a larger batch_size to share")
         if self.max_steps is None and self.max_epochs is None:
             raise UserError("give max_steps or max_epochs")
 
     def length(self, end_task: int | None, others: Sequence[int]) -> tuple[int, int]:
         """Return the optimiser steps of the stage, and those between two evaluations on dev.
 
-        Args:
-            end_task: number of the end task's training examples; None in a stage without it.
-            others: number of examples of each of the stage's other tasks.
+        The lower of the two bounds holds. `end_task` is the number of the end task's training
+        examples, None in a stage without it, `others` that of each of the stage's other tasks.
         """
         examples = end_task
         if examples is None or self.epochs_of == "largest":
             examples = max([*others, end_task or 0])
-        steps = self.steps(examples)
-        return steps, min(steps, self.evaluate_every or math.ceil(examples / self.batch_size))
-
-    def steps(self, examples: int) -> int:
-        """Return the optimiser steps with epochs of `examples`: the lower of the two bounds."""
-        bounds = []
-        if self.max_steps is not None:
-            bounds.append(self.max_steps)
+        epoch_steps = math.ceil(examples / self.batch_size)
+        bounds = [] if self.max_steps is None else [self.max_steps]
         if self.max_epochs is not None:
-            epochs = Fraction(str(self.max_epochs))  # 2.2 as it is written: 2.2 * 50 is above 110
+            epochs = Fraction(str(self.max_epochs))  # as it is written: 2.2 * 50 is above 110
             bounds.append(math.ceil(epochs * examples / self.batch_size))
-        return max(1, min(bounds))
+        steps = max(1, min(bounds))
+        return steps, min(steps, self.evaluate_every or epoch_steps)

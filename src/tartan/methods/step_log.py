@@ -17,7 +17,6 @@ from tartan.core.step import StepRecord
 from tartan.core.weighting.aang import Factored
 from tartan.errors import UserError
 from tartan.files import write_text_durably
-from tartan.methods.module import TaskMixing
 
 OF_A_TASK = {
     "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
@@ -73,8 +72,7 @@ class StepLog(pl.Callback):
         self._table, self._flush_every = _Table(file, COLUMNS, stage), flush_every
         self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        assert isinstance(pl_module, TaskMixing)
+    def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.logs_steps = False
         if trainer.is_global_zero:
             self._table.cut(trainer.global_step)
@@ -98,9 +96,7 @@ class StepLog(pl.Callback):
 
     on_validation_start = on_train_end = on_save_checkpoint
 
-    def on_exception(
-        self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException
-    ) -> None:
+    def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         if isinstance(exception, UserError):  # the last steps show what went wrong
             self._flush(trainer)
 
@@ -131,20 +127,18 @@ class FactorLog(pl.Callback):
     def __init__(self, file: Path, stage: str) -> None:
         self._table = _Table(file, FACTOR_COLUMNS, stage)
 
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if trainer.is_global_zero:
             # a new stage has no rows, whatever a run that was killed early has left
             self._table.cut(trainer.global_step or -1)
         if trainer.global_step == 0:
-            self._write(trainer, pl_module)
+            self._write(trainer, pl_module.weighting)
 
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
-            self._write(trainer, pl_module)
+            self._write(trainer, pl_module.weighting)
 
-    def _write(self, trainer: pl.Trainer, module: pl.LightningModule) -> None:
-        assert isinstance(module, TaskMixing)
-        weighting = module.weighting
+    def _write(self, trainer: pl.Trainer, weighting: Any) -> None:
         if not isinstance(weighting, Factored) or not weighting.needs.meta_gradient:
             return
         names, logits = weighting.logits()

@@ -6,12 +6,8 @@ from typing import Any, TypeVar
 
 import torch
 from lightning.fabric.utilities.imports import _IS_INTERACTIVE
-from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, Strategy
-from omegaconf import DictConfig
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
 from torch import distributed
-
-from tartan.errors import UserError
-from tartan.methods.launch import torchrun_processes
 
 T = TypeVar("T")
 
@@ -46,22 +42,6 @@ class ShardStrategy(ModelParallelStrategy):
         self._data_parallel_size = self.num_nodes * self.num_processes
         self._tensor_parallel_size = 1
         super().setup_environment()
-
-
-def strategy_of(settings: DictConfig) -> Strategy | str:
-    """Return Lightning's strategy for the settings in `conf/trainer/`."""
-    name = settings.get("strategy", "auto")
-    devices, nodes = settings.get("devices", 1), settings.get("num_nodes", 1)
-    outside = torchrun_processes()
-    if outside is not None and isinstance(devices, int) and outside != devices * nodes:
-        raise UserError(
-            f"torchrun has started {outside} processes, but trainer.devices={devices} and "
-            f"trainer.num_nodes={nodes} make {devices * nodes}; make them agree"
-        )
-    several = devices not in (1, "1") or nodes != 1
-    if name == "ddp" or (name == "auto" and several):
-        return ReplicaStrategy()
-    return str(name) if name in ("auto", "single_device") else ShardStrategy()
 
 
 class Agreement:

@@ -19,7 +19,7 @@ from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
 from tartan.data.prepared import Prepared
 from tartan.evaluation.metrics import SplitScores
 from tartan.methods.fit import StageOutcome
-from tartan.methods.precision import resolve_precision
+from tartan.methods.trainer import resolve_precision
 from tartan.runs import result
 from tartan.runs.result import SCHEMA, Result, Scores, Split, TrainSplit
 

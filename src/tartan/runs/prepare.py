@@ -33,7 +33,7 @@ from tartan.encoders.pretrained import load_encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import check_higher_is_better, check_metric
-from tartan.methods.checks import check_sampling
+from tartan.methods.checks import check_weighting
 from tartan.methods.module import TaskMixing
 from tartan.methods.stage import Stage
 from tartan.objectives.base import TaskObjective
@@ -236,7 +236,7 @@ def weighting_needs(
         weighting: Weighting = Uniform([END_TASK, *tasks])
         if mixes_with_end_task(modules[name]):
             weighting = build(config.weighting, "weighting", task_names=[END_TASK, *tasks])
-        check_sampling(weighting, len(tasks), stage.sampled)
+        check_weighting(weighting, len(tasks), stage.sampled)
         needs[name] = weighting.needs
         learned = weighting.needs.meta_gradient
         if (learned or weighting.needs.second_batches) and stage.freeze_body:

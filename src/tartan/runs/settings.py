@@ -13,8 +13,8 @@ from omegaconf import DictConfig, OmegaConf
 from pydantic import ConfigDict
 
 from tartan.errors import UserError
-from tartan.methods.precision import Precision
 from tartan.methods.stage import Stage
+from tartan.methods.trainer import Precision
 from tartan.runs.folder import as_given, option_of
 from tartan.settings import STRICT, Checked, Count, Natural, NonNegative, Text, check_node, typed
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 import torch
 
-from tartan.core.body import BodyGradient
 from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.seeding import seed_for
 from tartan.core.task import Task
@@ -162,47 +161,6 @@ def test_weights_parameters_and_factors_follow_the_reference(
         assert weighting.factors.abs().max() > 0.1
 
 
-@pytest.mark.parametrize("packed", [False, True], ids=["padded", "packed"])
-@pytest.mark.parametrize("weighting", [Aang, Factored])
-def test_an_objectives_gradient_does_not_depend_on_which_others_were_sampled(
-    weighting, packed, monkeypatch
-):
-    take = BodyGradient.take
-
-    def keep(gradient, kept):
-        values = take(gradient)
-        kept[gradient.task.name] = [None if v is None else v.clone() for v in values]
-        return values
-
-    setup = Setup("aang_td", dropout=0.2, packed=packed)
-    own = "task-bert-random_factorised-denoise"
-    others = [
-        ("task-mask-bidirectional-end_label", "task-none-left_to_right-denoise"),
-        ("task-none-left_to_right-denoise", "task-replace-right_to_left-denoise"),
-        ("task-replace-bidirectional-denoise", "task-none-right_to_left-denoise"),
-    ]
-    found = []
-    for pair in others:
-        sampled = [name for name in setup.names if name in (own, *pair)]
-        mixer, gradients = weighting(setup.names), {}
-        # alone of its representation: the shares are equal whatever the others
-        assert set(mixer.batch_sizes(sampled, 12).values()) == {4}
-        batches = {name: setup.batch(name, 0, 4) for name in sampled}
-        batches["end_task"] = setup.end_batch("end", 0)
-
-        meta_head = MetaHead(setup.tasks[0].head, MetaHeadSettings(examples=4, steps=2))
-        tasks = [setup.tasks[0], *(setup.by_name[name] for name in sampled)]
-        monkeypatch.setattr(BodyGradient, "take", lambda g, kept=gradients: keep(g, kept))
-        take_step(
-            setup.body, tasks, batches, mixer, seed=reseed(0), meta_head=meta_head,
-            meta_batch=setup.end_batch("meta", 0),
-        )  # fmt: skip
-        found.append(gradients[own])
-    for values in zip(*found, strict=True):
-        assert all(v is None for v in values) or all(torch.equal(values[0], v) for v in values)
-    assert any(g is not None and g.abs().max() > 0 for g in found[0])
-
-
 def test_what_shares_a_batch_follows_its_factors():
     names = ["end_task", *space("aang_td").members("aang")]
     weighting = Factored(names)
@@ -225,19 +183,6 @@ def test_overall_weights_start_equal_and_tasks_have_to_be_composed():
     torch.testing.assert_close(overall, torch.tensor([0.5, *[0.5 / 24] * 24]))
     with pytest.raises(ValueError, match="auxiliary task 'tapt' is no composed objective"):
         Factored(["end_task", "tapt"])
-
-
-@pytest.mark.parametrize(
-    ("total", "shares", "expected"),
-    [
-        (13, [1 / 3] * 3, [5, 4, 4]),
-        (10, [0.26, 0.37, 0.37], [2, 4, 4]),
-        (10, [0.98, 0.01, 0.01], [8, 1, 1]),
-        (3, [0.9, 0.05, 0.05], [1, 1, 1]),
-    ],
-)
-def test_the_largest_remainders_are_rounded_up(total, shares, expected):
-    assert apportioned(total, shares) == expected
 
 
 def test_examples_sum_to_the_total_and_leave_nobody_out():

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import io
-import sys
 from pathlib import Path
 
 import pytest
 import torch
 from omegaconf import OmegaConf
 
-from tartan.core.body import gramian
 from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.gramian import Gramian
 from tests.conftest import ROOT
-from tests.core.steps import GivenStep, problem, take_step
+from tests.core.steps import problem, take_step
 
 CONFIGS = [
     path
@@ -48,12 +46,6 @@ def new(path: Path):
         pytest.skip(str(error))
 
 
-def test_the_gramian_holds_all_inner_products():
-    vectors = torch.randn(4, 7, dtype=torch.float64)
-    found = gramian(list(GivenStep(vectors).gradients()))
-    torch.testing.assert_close(found, vectors @ vectors.T)
-
-
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)
 def test_the_mixed_gradient_is_torchjds_combination(path: Path):
     weighting, again = new(path), new(path)
@@ -79,18 +71,6 @@ def test_weights_do_not_depend_on_the_scale_of_the_gradients(path: Path, exponen
         found.append(weighting.weigh(rows @ rows.T))
     assert torch.equal(*found)
     assert bool(found[0].abs().sum() > 0)
-
-
-def test_a_missing_package_names_the_extra(monkeypatch):
-    monkeypatch.setitem(sys.modules, "torchjd.aggregation", None)
-    with pytest.raises(ImportError, match=r"weightings"):
-        Gramian(["a", "b"], "UPGradWeighting")
-
-
-def test_an_aggregator_is_refused_with_the_weightings_name():
-    pytest.importorskip("torchjd")
-    with pytest.raises(ValueError, match="UPGradWeighting may"):
-        Gramian(["a", "b"], torchjd="UPGrad")
 
 
 @pytest.mark.parametrize("path", CONFIGS, ids=lambda path: path.stem)

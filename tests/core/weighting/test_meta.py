@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tartan.core.weighting.meta import Meta
-from tartan.methods.parts import parameters_in
 from tests.core.steps import GivenStep
 
 cosines = st.lists(st.floats(-1, 1, width=32), min_size=1, max_size=6)
@@ -51,15 +50,6 @@ def test_step_then_update_lags_by_one_step():
     second = steps(new(2, order="step_then_update"), [[1.0, -1.0], [0.0, 0.0]])
     early = steps(new(2), [[1.0, -1.0]])
     torch.testing.assert_close(second, early)
-
-
-@pytest.mark.parametrize("precision", ["64-true", "32-true", "bf16-mixed"])
-def test_logits_start_at_one_over_the_tasks_in_the_runs_type(precision):
-    with parameters_in(precision):
-        weighting = Meta(["a", "b", "c"])
-    dtype = torch.float64 if precision == "64-true" else torch.float32
-    assert torch.equal(weighting.logits, torch.full((3,), 1 / 3, dtype=dtype))
-    assert torch.get_default_dtype() == torch.float32
 
 
 @pytest.mark.parametrize("order", ["update_then_step", "step_then_update"])
