@@ -60,7 +60,7 @@ def _write(results: Path) -> None:
     from studies.page import page_of
     from studies.part import all_parts
     from studies.row import read_rows
-    from tartan.figures.style import save
+    from tartan.figures import save
     from tartan.files import write_text_durably
 
     parts = all_parts()

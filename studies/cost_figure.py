@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
 
 from studies.row import Row
-from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
+from tartan.figures import axes_of, figure, figure_text, legend_below, style
 from tartan.report.groups import metric_label
 
 

@@ -65,18 +65,6 @@ def test_of_the_same_run_again_the_newest_counts(tmp_path, newest, counts):
     assert {run.name for run in setting.repeated} == scores.keys() - {counts, "seed=1"}
 
 
-def test_methods_come_in_the_papers_order_and_sizes_by_size(tmp_path):
-    write_setting(tmp_path, "meta", "meta_tartan", [0.5], auxiliaries=["dapt", "tapt"])
-    for size in (10, 2, "all"):
-        write_setting(tmp_path, f"dapt{size}", "dapt", [0.5], auxiliaries=["dapt"], size=size)
-    write_setting(tmp_path, "own", "my_method", [0.5])
-    write_setting(tmp_path, "finetune", "finetune", [0.5])
-    assert labels(bench_of(tmp_path)) == [
-        "Fine-tuning", "DAPT 2x", "DAPT 10x", "DAPT all", "META-TARTAN, DAPT 10x + TAPT",
-        "my_method",
-    ]  # fmt: skip
-
-
 def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):
     for place, (rate, path) in enumerate([(0.1, "/x/a.csv"), (0.2, "/x/a.csv"), (0.2, "/x/b.csv")]):
         options = {"method.stages.finetune.lr": rate, "task.train": path}

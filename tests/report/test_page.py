@@ -97,8 +97,3 @@ def test_text_from_runs_is_text(tmp_path):
     assert not any("<script>window.hacked" in script for script in scripts)
     assert "<script>window.hacked = true</script>" in elements.text
     assert "{{ 7 * 7 }}" in elements.text
-
-
-def test_without_finished_runs_there_is_a_page_all_the_same(tmp_path):
-    write_run(tmp_path / "a", None, config_of(result_of("finetune", 0, 0.5)))
-    assert "No run is finished yet" in page_of(tmp_path)

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tartan.figures.style import save
-from tartan.figures.weights import mean_over_runs
+from tartan.figures import save
 from tartan.report.groups import benchmarks_of
 from tartan.report.pictures import (
     draw_confusion,
@@ -31,13 +30,6 @@ SCORES = [0.5, 0.6, 0.7]
 BOTH = {"auxiliaries": ["dapt", "tapt"]}
 
 
-def test_every_run_is_a_point_and_the_bar_its_mean(tmp_path):
-    write_setting(tmp_path, "ft", "finetune", SCORES)
-    (points, bar) = draw_seeds(bench_of(tmp_path), "whole").axes[0].lines
-    assert points.get_xdata() == pytest.approx([50, 60, 70])
-    assert bar.get_xdata() == pytest.approx([60, 60])
-
-
 def test_the_confusion_is_that_of_the_run_that_did_best_on_dev(tmp_path):
     for seed, (dev, score) in enumerate([(0.6, 0.9), (0.7, 0.5), (0.65, 0.8)]):
         write_run(tmp_path / str(seed), result_of("finetune", seed, score, dev=dev))
@@ -49,24 +41,16 @@ def test_the_confusion_is_that_of_the_run_that_did_best_on_dev(tmp_path):
 
 def test_spending_grows_over_the_stages(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.5])
-    assert len(draw_cost(bench_of(tmp_path)).axes) == 4  # steps and seconds
+    assert len(draw_cost(bench_of(tmp_path)).axes) == 2  # steps and seconds
     write_setting(tmp_path, "tapt", "tapt", [0.5], auxiliaries=["tapt"], flops=1e9)
-    assert len(draw_cost(bench_of(tmp_path)).axes) == 6
+    drawn = draw_cost(bench_of(tmp_path)).axes
+    assert [len(axes.lines) for axes in drawn] == [2, 1, 2]
     result = setting_of(tmp_path, "tapt").result
     points = evaluations(result, "flops")  # of the second stage, which has the end task
     assert points["x"].tolist() == pytest.approx([1.2e9, 1.4e9, 1.6e9, 1.8e9, 2e9])
     assert points["score"].iloc[-1] == pytest.approx(50 * (1 - 0.5**5))
     assert evaluations(result, "seconds")["x"].iloc[-1] == pytest.approx(120)
     assert evaluations(result, "steps")["x"].iloc[-1] == 100
-
-
-def test_the_mean_curve_ends_with_half_of_the_seeds(tmp_path):
-    for seed, (score, count) in enumerate([(0.4, 5), (0.6, 3), (0.8, 3)]):
-        write_run(tmp_path / str(seed), result_of("finetune", seed, score, evaluations=count))
-    runs = setting_of(tmp_path, "finetune").runs
-    curve = mean_over_runs([evaluations(run.result, "steps") for run in runs], [], "score")
-    assert curve["x"].tolist() == [10, 20, 30]
-    assert curve["mean"].iloc[0] == pytest.approx(60 * 0.5)
 
 
 def test_figure_2_has_a_line_a_method_by_amount_of_domain_text(tmp_path):

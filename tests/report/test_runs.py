@@ -12,7 +12,7 @@ import yaml
 from tartan.errors import UserError
 from tartan.report.runs import find_runs, read_command, read_run, read_steps
 from tartan.runs.folder import stored_options
-from tartan.runs.sweep import ENDED, RECORDS
+from tartan.runs.sweep import RECORDS
 from tests.holder import held
 from tests.report.made_up_runs import altered, config_of, result_of, write_run, write_steps
 
@@ -65,14 +65,6 @@ def test_a_result_that_is_none_is_one_line_that_says_why(path, value, message, t
     assert "\n" not in str(caught.value)
 
 
-def test_a_result_that_is_too_large_is_not_read(tmp_path):
-    folder = write_run(tmp_path / "run", GOOD)
-    with (folder / "result.json").open("r+b") as file:
-        file.truncate(1 << 30)  # sparse
-    with pytest.raises(UserError, match=r"too large \(1,073,741,824 bytes\)"):
-        read_run(folder, "run")
-
-
 def test_nothing_in_a_config_is_built_or_resolved(tmp_path, monkeypatch):
     monkeypatch.setenv("MY_SECRET", "s3cret")
     options = {"task._target_": "os.abort", "x": "${oc.env:MY_SECRET}", "y": "${undefined:1}"}
@@ -115,54 +107,45 @@ def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
     assert [run.name for run in find_runs(tmp_path / "a" / "finished").runs] == ["."]
 
 
-def write_record(root, commands, jobs, name="one", ended=False):
-    """A sweep's record; `jobs` are number, state, folder and cause."""
+def write_record(root, jobs, name="one"):
+    """A sweep's record; `jobs` are state, folder and cause."""
     folder = root / RECORDS / name
     folder.mkdir(parents=True)
-    for number, state, job_folder, cause in jobs:
-        entry = {
-            "number": number,
-            "state": state,
-            "folder": f"/moved/since/{job_folder}",
-            "command": PROGRAM + commands[number],
-            "cause": cause,
-            "at": 1000.0 + number,
-        }
+    for number, (state, job_folder, cause) in enumerate(jobs):
+        entry = {"state": state, "folder": f"/moved/since/{job_folder}", "cause": cause}
+        entry |= {"number": number, "command": f"{PROGRAM}{number}", "at": 1000.0}
         (folder / f"{number:06d}.json").write_text(json.dumps(entry))
-    if ended:
-        (folder / ENDED).touch()
     return folder
 
 
 @pytest.mark.parametrize("above", ["", "above"])
-def test_every_job_of_a_sweep_has_its_state_and_others_are_listed_too(tmp_path, hold, above):
+def test_failed_jobs_of_a_sweep_say_why_and_others_are_listed_once(tmp_path, hold, above):
     root = tmp_path / above / "runs"
-    commands = [f"+experiment=x seed={seed}" for seed in range(4)]
     write_run(root / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
     hold(write_run(root / "x" / "seed=2", None, config_of(GOOD)))
     write_run(root / "x" / "seed=3", None, config_of(GOOD))
     write_run(root / "alone", result_of("tapt", 0, 0.5), overrides=["method=tapt"])
-    jobs = [
-        (0, "finished", "x/seed=0", ""),
-        (1, "failed", "x/seed=1", "micro_batch_size must be at least 1"),
-        (2, "started", "x/seed=2", ""),
-        (3, "started", "x/seed=3", ""),
+    wrong = "micro_batch_size must be at least 1"
+    jobs = [("failed", "x/seed=0", "before"), ("failed", "x/seed=1", wrong)]
+    jobs += [("started", "x/seed=2", ""), ("failed", "x/seed=3", "out of memory")]
+    write_record(root, jobs)
+    write_record(tmp_path / ".hidden", [("failed", "x/seed=9", "of a killed comparison")])
+    found = [
+        (job.state, job.detail, job.name.rpartition("runs/")[2]) for job in find_runs(tmp_path).jobs
     ]
-    write_record(root, commands, jobs)
-    found = find_runs(tmp_path)
-    assert [job.state for job in found.jobs] == [
-        "finished", "failed", "running", "stopped", "finished",
+    assert found == [
+        ("failed", wrong, ""), ("failed", "out of memory", "x/seed=3"),
+        ("finished", "", "alone"), ("finished", "", "x/seed=0"), ("running", "", "x/seed=2"),
     ]  # fmt: skip
-    assert found.jobs[1].detail == "micro_batch_size must be at least 1"
 
 
 @pytest.mark.parametrize("content", ["{", '{"number": 0}', "[]"])
 def test_a_record_that_is_none_is_listed_and_stops_nothing(content, tmp_path):
     write_run(tmp_path / "a", result_of("finetune", 0, 0.5))
-    folder = write_record(tmp_path, ["seed=0"], [(0, "finished", "a", "")])
+    folder = write_record(tmp_path, [("finished", "a", "")])
     (folder / "000000.json").write_text(content)
     found = find_runs(tmp_path)
-    assert list(found.unreadable) == [f"{RECORDS}/one"]
+    assert list(found.unreadable) == [f"{RECORDS}/one/000000.json"]
     assert found.counts == {"finished": 1}
 
 

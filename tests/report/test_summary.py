@@ -10,8 +10,8 @@ import pytest
 
 from tartan.report.comparison import ComparisonOptions
 from tartan.report.groups import benchmarks_of
+from tartan.report.report import inventory, sentences_of
 from tartan.report.runs import find_runs
-from tartan.report.summary import inventory, sentences_of
 from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
@@ -90,14 +90,6 @@ def test_holm_counts_the_comparisons_of_the_best_with_the_others(tmp_path):
     first = said(tmp_path, holm=True)[0]
     assert "That is not significant (two-sided p = 0.086 (Holm))" in first
     assert "with 4 and 4 seeds and 3 comparisons the smallest two-sided p is 0.086" in first
-
-
-def test_the_best_of_pairs_is_so_on_the_seeds_that_all_have(tmp_path):
-    write_setting(tmp_path, "ft", "finetune", [0.60, 0.61, 0.79, 0.60])
-    write_setting(tmp_path, "mt", "mt_tartan", [0.62, 0.64])
-    first = said(tmp_path, paired=True)[0]
-    assert first.startswith("MT-TARTAN has the highest mean")
-    assert "Next is Fine-tuning with 60.50 ± 0.71 (2 seeds), 2.50 points behind" in first
 
 
 def test_the_inventory_names_the_runs_that_a_newer_one_replaced(tmp_path):

@@ -25,23 +25,18 @@ class ComparisonOptions:
 class Comparison:
     """A comparison of two settings on a part of test.
 
-    Attributes:
-        seeds: number of values on each side.
-        effect: difference of the means, as shares of 1; None with fewer than two values on a side,
-            as `test` and `p`.
-        p: the p-value that decides: one-sided only where it was fixed before looking at the scores
-            which side has to be the better.
-        family: number of comparisons over which Holm's correction adjusted `p`; 0 without it.
+    With fewer than two values on a side there are no effect (in shares of 1), test and p.
     """
 
     ours: Setting
     theirs: Setting
-    seeds: tuple[int, int]
+    seeds: tuple[int, int]  # number of values on each side
     paired: bool
     effect: Effect | None = None
     test: PermutationTest | None = None
+    # one-sided only where it was fixed before looking at the scores which side has to be better
     p: float | None = None
-    family: int = 0
+    family: int = 0  # number of comparisons over which Holm's correction adjusted `p`
 
     @property
     def significant(self) -> bool:
@@ -58,10 +53,7 @@ class Comparison:
 def compare(
     ours: Setting, theirs: Setting, part: Part, *, paired: bool = False, directed: bool = False
 ) -> Comparison:
-    """Test whether `ours` differs from `theirs`, or, if `directed`, is better.
-
-    Of pairs, the seeds count that both have.
-    """
+    """Test whether `ours` differs from `theirs`, or, if `directed`, is better."""
     left, right = ours.scores(part), theirs.scores(part)
     if paired:
         shared = sorted(left.keys() & right.keys())
@@ -87,9 +79,9 @@ def adjust(comparisons: Sequence[Comparison]) -> list[Comparison]:
 def ranking_of(settings: Sequence[Setting], part: Part, *, paired: bool = False) -> list[Setting]:
     """Return settings by their mean on a part of test, the highest first.
 
-    Where some have two seeds, those with one are left out: nothing could be tested against them,
-    and the highest of few seeds is high by chance more often. Of pairs, the settings have the seeds
-    that all share; where these are fewer than two, those with the fewest seeds are left out.
+    Where some have two seeds, those with one are left out: nothing could be tested against them. Of
+    pairs, the settings have the seeds that all share; where these are fewer than two, those with
+    the fewest seeds are left out.
     """
     kept = [setting for setting in settings if setting.scores(part)]
     least = min(2, max((len(setting.scores(part)) for setting in kept), default=0))
@@ -119,7 +111,7 @@ def reference_of(bench: Benchmark, part: Part) -> Setting | None:
 
 
 def comparisons_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> list[Comparison]:
-    """Return the comparison of every other setting with the reference, adjusted if asked for."""
+    """Return the comparison of every other setting with the reference."""
     reference = reference_of(bench, part)
     compared = [
         compare(setting, reference, part, paired=bench.paired)
@@ -132,10 +124,7 @@ def comparisons_of(bench: Benchmark, part: Part, choice: ComparisonOptions) -> l
 def best_against_others(
     bench: Benchmark, part: Part, choice: ComparisonOptions
 ) -> tuple[list[Setting], list[Comparison]]:
-    """Return the ranking, and the comparisons of its first with each other, adjusted if asked for.
-
-    Which one is the highest was read off the scores, so that p is two-sided.
-    """
+    """Return the ranking, and the two-sided comparisons of its first with each other."""
     ranked = ranking_of(bench.settings, part, paired=bench.paired)
     compared = [compare(ranked[0], other, part, paired=bench.paired) for other in ranked[1:]]
     return ranked, adjust(compared) if choice.holm else compared

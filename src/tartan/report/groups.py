@@ -22,19 +22,13 @@ _LAST = ("seed", "task.", "encoder.", "method.name", "classifier.")
 
 @dataclass(frozen=True, eq=False)
 class Setting:
-    """Runs of one config with different seeds, in their order.
+    """Runs of one config with different seeds, in their order."""
 
-    Attributes:
-        key: name in HTML ids.
-        repeated: older runs with a seed that is in `runs` too; they are not counted.
-        options: the options that its training read, of which all its runs have the same values.
-    """
-
-    key: str
+    key: str  # in HTML ids
     label: str
     runs: tuple[Run, ...]
-    repeated: tuple[Run, ...]
-    options: Mapping[str, Any]
+    repeated: tuple[Run, ...]  # older runs with a seed that is in `runs` too; they are not counted
+    options: Mapping[str, Any]  # that its training read, with the same values in all runs
 
     @property
     def result(self) -> Result:
@@ -64,10 +58,8 @@ class Setting:
 class Benchmark:
     """Settings that may be compared: on the same data, with the same encoder.
 
-    Attributes:
-        draws_data: whether each seed draws its own data. What a draw makes easy or hard is then in
-            both values of a pair, and not in their difference.
-        paired: whether runs of the same seed are compared with each other.
+    Where each seed draws its own data, runs of the same seed are compared: what a draw makes easy
+    or hard is then in both values of a pair, and not in their difference.
     """
 
     key: str
@@ -83,7 +75,7 @@ class Benchmark:
 
     @property
     def metric_label(self) -> str:
-        """The metric's name as a report shows it."""
+        """The metric's name as `metric_label` shows it."""
         return metric_label(self.result.metric)
 
     @property
@@ -112,11 +104,11 @@ def benchmarks_of(runs: Iterable[Run], paired: bool = False) -> list[Benchmark]:
         [{n: v for n, v in options.items() if n.startswith("task.")} for options in shared],
         [f"data {data_id[:6]}" for *_, data_id in names],
     )
-    stems = [re.sub(r"[^A-Za-z0-9_]+", "-", one).strip("-")[:80] or "runs" for one in labels]
-    benches = []
-    for place, (name, label, stem) in enumerate(zip(names, labels, stems, strict=True)):
-        before = stems[:place].count(stem)
-        key = f"{stem}--{before + 1}" if before else stem
+    benches: list[Benchmark] = []
+    for name, label in zip(names, labels, strict=True):
+        key = re.sub(r"[^A-Za-z0-9_]+", "-", label).strip("-")[:80] or "runs"
+        if any(bench.key == key for bench in benches):
+            key = f"{key}--{len(benches)}"
         drawn = len({str(run.result.fingerprints) for run in groups[name]}) > 1
         settings = _settings_of(groups[name], key)
         benches.append(Benchmark(key, label, settings, drawn, paired or drawn))
@@ -172,10 +164,7 @@ def differing_options(options: Sequence[Mapping[str, Any]]) -> dict[str, list[An
 def labels_apart(
     labels: Sequence[str], options: Sequence[Mapping[str, Any]], names: Sequence[str]
 ) -> list[str]:
-    """Return different labels: equal ones get the options in which they differ, or their names.
-
-    E.g. `META-TARTAN [eta=0.1]`; as few options are shown as it takes.
-    """
+    """Return different labels: equal ones get the options in which they differ, or their names."""
     full = list(labels)
     for label in {label for label in labels if labels.count(label) > 1}:
         places = [place for place, other in enumerate(labels) if other == label]

@@ -12,11 +12,7 @@ from tartan.runs.command_line import quiet_at_closed_pipe
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the report of a folder of runs and print a short summary.
-
-    Returns:
-        The exit code: 0, or 1 for an error.
-    """
+    """Write the report of a folder of runs, print a summary, and return the exit code."""
     options = _parser().parse_args(arguments)
     # here, so that --help answers at once
     from rich.console import Console
@@ -45,15 +41,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="tartan report",
-        description="Tables, p-values, figures and one HTML page from a folder of runs, finished "
-        "or still running.",
-    )
+    about = "Tables, p-values, figures and one HTML page from a folder of runs."
+    parser = argparse.ArgumentParser(prog="tartan report", description=about)
     parser.add_argument("runs", type=Path, metavar="RUNS_DIR", help="the folder, e.g. runs")
-    parser.add_argument(
-        "--out", type=Path, metavar="DIR", help="where to write (default: RUNS_DIR/report)"
-    )
+    out = "where to write (default: RUNS_DIR/report)"
+    parser.add_argument("--out", type=Path, metavar="DIR", help=out)
     for option, words in (
         ("--paired", "compare runs of the same seed (only seeds that both sides have)"),
         ("--holm", "correct the p-values over each table, in the summary too (Holm)"),

@@ -73,6 +73,10 @@ class PaperTable(Plain):
     published: dict[str, Published]
 
 
+Chosen = dict[str, Setting]
+"""The setting of each column, by the column's name."""
+
+
 def paper_tables() -> list[PaperTable]:
     """Return all tables, in the paper's order."""
     content = yaml.safe_load(Path(__file__).with_name("paper_tables.yaml").read_text("utf-8"))
@@ -85,43 +89,35 @@ def paper_table(
     table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: ComparisonOptions
 ) -> ResultTable | None:
     """Return the table for a part of test; None if no run belongs in it."""
-    chosen = {bench: _chosen(table, bench, part) for bench in benches}
-    chosen = {bench: settings for bench, settings in chosen.items() if settings}
+    chosen = [(bench, settings) for bench in benches if (settings := _chosen(table, bench, part))]
     if not chosen:
         return None
-    compared = {
-        (bench, name): comparison
-        for bench, settings in chosen.items()
-        for name, comparison in _compared(table, bench, settings, part).items()
-    }
+    compared = [_compared(table, bench, settings, part) for bench, settings in chosen]
     if choice.holm:
-        compared = dict(zip(compared, adjust([*compared.values()]), strict=True))
+        adjusted = iter(adjust([one for of_bench in compared for one in of_bench.values()]))
+        compared = [{name: next(adjusted) for name in of_bench} for of_bench in compared]
     rows: list[Row] = []
-    for bench, settings in chosen.items():
-        of_bench = {name: one for (other, name), one in compared.items() if other is bench}
+    for (bench, settings), of_bench in zip(chosen, compared, strict=True):
         rows.append(_ours(table, bench, settings, of_bench, part))
         rows.append(_published(table, bench.result.task, part, bench.result.encoder))
-    shown = {bench.result.task for bench in chosen}
+    shown = {bench.result.task for bench, _ in chosen}
     rows += [_published(table, task, part) for task in table.published if task not in shown]
     notes = sentences(
         "paper_notes.txt",
         table=table,
-        paired=any(bench.paired for bench in chosen),
+        paired=any(bench.paired for bench, _ in chosen),
         part=part,
         choice=choice,
         level=LEVEL,
         marks=" ".join(cell.marks for _, cells in rows for cell in cells.values()),
     )
-    metrics = " or ".join(sorted({bench.metric_label for bench in chosen}))
+    metrics = " or ".join(sorted({bench.metric_label for bench, _ in chosen}))
     title = f"{table.title} (the paper's {table.paper}): {PART_LABELS[part]}, {metrics}"
     return ResultTable(table.key, title, part, cells_of(rows, ("task", "runs")), notes)
 
 
-def _chosen(table: PaperTable, bench: Benchmark, part: Part) -> dict[str, Setting]:
-    """Return the setting of each column that has one; none where no one has a score.
-
-    Of several, it is the first by `rank`: scores on test decide nothing.
-    """
+def _chosen(table: PaperTable, bench: Benchmark, part: Part) -> Chosen:
+    """Return the settings, first by `rank`: scores on test decide nothing; none without a score."""
 
     def rank(setting: Setting) -> tuple[bool, int, float]:
         return not corpora_of(setting.result, setting.options), len(setting.runs), setting.dev_mean
@@ -134,12 +130,9 @@ def _chosen(table: PaperTable, bench: Benchmark, part: Part) -> dict[str, Settin
 
 
 def _compared(
-    table: PaperTable, bench: Benchmark, settings: dict[str, Setting], part: Part
+    table: PaperTable, bench: Benchmark, settings: Chosen, part: Part
 ) -> dict[str, Comparison]:
-    """Return the comparisons of the tested columns with the best of those that they are against.
-
-    Which side has to be the better is known beforehand.
-    """
+    """Compare tested columns with the best of the others; it is known which has to be better."""
     against = [settings[name] for name in table.against if name in settings]
     ranked = ranking_of(against, part, paired=bench.paired)
     best = [setting for setting in against if ranked and setting.key == ranked[0].key]
@@ -153,7 +146,7 @@ def _compared(
 def _ours(
     table: PaperTable,
     bench: Benchmark,
-    settings: dict[str, Setting],
+    settings: Chosen,
     compared: dict[str, Comparison],
     part: Part,
 ) -> Row:
@@ -179,10 +172,7 @@ def _ours(
 
 
 def _published(table: PaperTable, task: str, part: Part, encoder: str = "") -> Row:
-    """Return the paper's row of a task, to stand below one of ours with `encoder` (empty: none).
-
-    It is of the whole test split, also beside our numbers of the unseen part.
-    """
+    """Return the paper's row of a task, of the whole test split, below ours with `encoder`."""
     published, cells = table.published[task], {}
     for name, column in table.columns.items():
         mean, deviation = published.scores.get(name, (None, 0.0))

@@ -1,4 +1,4 @@
-"""Draws the figures of a report: the paper's 2, 3 and 4, factors, test scores, errors and cost."""
+"""Draws the figures of a report: the paper's 2, 3 and 4, test scores, errors and cost."""
 
 from __future__ import annotations
 
@@ -8,32 +8,33 @@ from dataclasses import dataclass
 from math import ceil
 from statistics import fmean
 
-import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from tartan.core.task_names import END_TASK, parts_of
 from tartan.errors import UserError
-from tartan.figures.style import axes_of, figure, figure_text, legend_below, style
-from tartan.figures.weights import (
+from tartan.figures import (
+    axes_of,
     draw_mean,
     draw_task_lines,
-    factor_weights_figure,
+    figure,
+    figure_text,
+    legend_below,
     mean_over_runs,
-    shares_of,
+    style,
 )
 from tartan.report.groups import PART_LABELS, Benchmark, Setting
-from tartan.report.runs import Run, read_log, read_steps
+from tartan.report.runs import read_steps
 from tartan.report.words import plural
 from tartan.runs.identity import variant_of
 from tartan.runs.result import Part, Result
 
 _HEADS = {"separate": "separate meta head (equation 7)", "shared": "shared head (equation 6)"}
 _SPENT = {
-    "steps": "optimiser steps of all stages",
-    "flops": "FLOPs of training passes",
-    "seconds": "seconds, with dev",
+    "steps": "optimiser steps of all stages, so far",
+    "flops": "FLOPs of training passes, so far",
+    "seconds": "seconds, with dev, so far",
 }
 _MOST_CLASSES = 40
 
@@ -42,17 +43,21 @@ _MOST_CLASSES = 40
 class Picture:
     """A figure: of a benchmark, by its key, or of several; its kind is e.g. `seeds-whole`."""
 
-    name: str
     bench: str
     kind: str
     caption: str
     figure: Figure
 
+    @property
+    def name(self) -> str:
+        """The name of its files."""
+        return f"{self.bench}.{self.kind}" if self.bench else self.kind
+
 
 def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Picture]:
-    """Return every figure for which the runs have the numbers; the rest goes to `remarks`."""
+    """Return every figure for which the runs have the numbers; damaged logs go to `remarks`."""
     pictures = [
-        Picture(f"{bench.key}.{kind}", bench.key, kind, caption, drawn)
+        Picture(bench.key, kind, caption, drawn)
         for bench in benches
         for kind, caption, drawn in _of_bench(bench, remarks)
         if drawn is not None
@@ -60,7 +65,7 @@ def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Pictur
     trajectories = draw_weight_trajectories(benches, remarks)
     if trajectories is not None:
         caption = "Task weights that META-TARTAN learned (the paper's figure 4)"
-        pictures.append(Picture("task-weights", "", "task-weights", caption, trajectories))
+        pictures.append(Picture("", "task-weights", caption, trajectories))
     return pictures
 
 
@@ -71,11 +76,8 @@ def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, 
         yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
     caption = "The end task's weight by kind of meta head (the paper's figure 3)"
     yield "end-task-weight", caption, draw_end_task_weight(bench, remarks)
-    caption = "Which factors of composed objectives carry the weight (AANG)"
-    yield "factor-weights", caption, draw_factor_weights(bench, remarks)
     yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
-    caption = "Test against the whole cost of training; below, dev against the cost so far"
-    yield "cost", caption, draw_cost(bench)
+    yield "cost", "Dev at equal cost: a vertical line meets what each had reached", draw_cost(bench)
 
 
 def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
@@ -104,10 +106,7 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
 
 
 def draw_confusion(bench: Benchmark) -> Figure | None:
-    """Draw the errors on test of the run that did best on dev.
-
-    None if no run has a confusion matrix, or there are too many classes.
-    """
+    """Draw the errors on test of the run that did best on dev; None of too many classes."""
     from sklearn.metrics import ConfusionMatrixDisplay
 
     kept = [run.result for run in bench.runs if run.result.test.whole.confusion is not None]
@@ -126,39 +125,29 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     return picture
 
 
-def draw_cost(bench: Benchmark) -> Figure:
-    """Draw each run's test metric against its cost, and below, dev against the cost so far.
-
-    The lower row compares at equal cost: a vertical line meets what each setting had reached.
-    Operations are left out where no run has counted them.
-    """
-    units = [u for u in _SPENT if any(spent_of(run.result, u) is not None for run in bench.runs)]
-    picture = figure(4.2 * len(units), 6.4, bench.label)
-    axes = axes_of(picture, 2, len(units), sharey="row")
-    for unit, upper, lower in zip(units, axes, axes[len(units) :], strict=False):
+def draw_cost(bench: Benchmark) -> Figure | None:
+    """Draw each setting's metric on dev against the cost so far, in units that runs counted."""
+    curves = {
+        unit: {
+            setting: [evaluations(run.result, unit) for run in setting.runs]
+            for setting in bench.settings
+            if all(getattr(s, unit) is not None for run in setting.runs for s in run.result.stages)
+        }
+        for unit in _SPENT
+    }
+    units = [unit for unit in _SPENT if curves[unit]]
+    picture = figure(4.2 * len(units), 3.8, bench.label)
+    all_axes = axes_of(picture, 1, len(units), sharey=True)
+    for unit, axes in zip(units, all_axes, strict=True):
         for index, setting in enumerate(bench.settings):
-            results = [run.result for run in setting.runs if spent_of(run.result, unit) is not None]
-            if not results:
-                continue
-            spent = np.array([spent_of(result, unit) for result in results], dtype=float)
-            scores = np.array([result.score("whole") for result in results], dtype=float)
-            upper.plot(spent, 100 * scores, **style(index) | {"linestyle": ""}, alpha=0.8)
-            means = mean_over_runs([evaluations(one, unit) for one in results], [], "score")
-            draw_mean(lower, means, style(index), figure_text(setting.label))
-        upper.set_xlabel(_SPENT[unit])
-        lower.set_xlabel(f"{_SPENT[unit]}, so far")
-        upper.set_xlim(left=0)
-        lower.set_xlim(left=0)
-    axes[0].set_ylabel(f"test {bench.metric_label} (%)")
-    axes[len(units)].set_ylabel(f"dev {bench.metric_label} (%)")
+            if setting in curves[unit]:
+                means = mean_over_runs(curves[unit][setting], [], "score")
+                draw_mean(axes, means, style(index), figure_text(setting.label))
+        axes.set_xlabel(_SPENT[unit])
+        axes.set_xlim(left=0)
+    all_axes[0].set_ylabel(f"dev {bench.metric_label} (%)")
     legend_below(picture)
     return picture
-
-
-def spent_of(result: Result, unit: str) -> float | None:
-    """Return the steps, seconds or flops of all stages; None if some were not counted."""
-    amounts = [getattr(stage, unit) for stage in result.stages]
-    return None if None in amounts else float(sum(amounts))
 
 
 def evaluations(result: Result, unit: str) -> pd.DataFrame:
@@ -180,9 +169,8 @@ def evaluations(result: Result, unit: str) -> pd.DataFrame:
 def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting]]:
     """Return each method's settings on a corpus by amount of domain text, in multiples of train.
 
-    The amount is 0 without any, and objectives that are composed on one text share it. Of several
-    settings of a method with the same amount, the one with most seeds is taken, then the best on
-    dev.
+    Objectives that are composed on one text share it. Of several settings of a method with the same
+    amount, the one with most seeds is taken, then the best on dev.
     """
     lines: dict[str, dict[float, Setting]] = defaultdict(dict)
     for setting in sorted(bench.settings, key=_evidence):
@@ -206,8 +194,7 @@ def _evidence(setting: Setting) -> tuple[int, float]:
 def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     """Draw the metric against the amount of domain text: a line for each method and corpus.
 
-    Bands are one standard deviation; methods without domain text are horizontal lines. None unless
-    some method has two amounts of domain text.
+    Methods without domain text are horizontal lines. None unless some method has two amounts of it.
     """
     lines = lines_by_size(bench, part)
     if not any(len(line.keys() - {0.0}) > 1 for line in lines.values()):
@@ -318,31 +305,3 @@ def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
             tables.append(table[(table["stage"] == mixed[-1]) & table["weight"].notna()])
     whole = any(len(table) for table in tables)
     return mean_over_runs(tables, ["task"], "weight") if whole else None
-
-
-def draw_factor_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw the factors of the setting with most seeds, then best on dev; None without any."""
-    shares: dict[Setting, list[pd.DataFrame]] = {setting: [] for setting in bench.settings}
-    for setting, tables in shares.items():
-        for run in setting.runs:
-            try:
-                tables += [_shares(run)] if (run.folder / "factors.csv").exists() else []
-            except UserError as error:
-                remarks.append(f"{run.name}: no factors drawn ({error})")
-    best = max(shares, key=lambda setting: (len(shares[setting]), setting.dev_mean))
-    title = f"{best.label} on {bench.label}"
-    return factor_weights_figure(shares[best], title) if shares[best] else None
-
-
-def _shares(run: Run) -> pd.DataFrame:
-    """Return `shares_of` the last stage that learned factors."""
-    kinds = {"stage": str, "step": float, "factor": str, "logit": float}
-    table = read_log(run.folder / "factors.csv", kinds)
-    table = table[table["stage"] == table["stage"].iloc[-1:].max()]
-    try:
-        shares = shares_of(table.drop_duplicates(["step", "factor"], keep="last"))
-    except (KeyError, ValueError) as error:
-        raise UserError(f"factors.csv: no factors of composed objectives ({error})") from error
-    if shares.isna().any(axis=None):
-        raise UserError("factors.csv: some factors are missing")
-    return shares

@@ -4,20 +4,28 @@ from __future__ import annotations
 
 import base64
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 from tartan.errors import UserError
-from tartan.figures.style import save
+from tartan.figures import save
 from tartan.files import check_written_folder
-from tartan.report.comparison import ComparisonOptions
+from tartan.report.comparison import LEVEL, ComparisonOptions, best_against_others
 from tartan.report.groups import Benchmark, benchmarks_of, differing_options
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
 from tartan.report.runs import Folders, find_runs
-from tartan.report.summary import inventory, sentences_of
-from tartan.report.tables import ResultTable, overview, to_csv, to_latex, to_markdown
-from tartan.report.words import rendered
+from tartan.report.tables import (
+    ResultTable,
+    overview,
+    score_of,
+    to_csv,
+    to_latex,
+    to_markdown,
+)
+from tartan.report.words import rendered, sentences
 from tartan.runs.result import PARTS
 
 PAGE = "report.html"
@@ -34,23 +42,16 @@ class BenchmarkReport:
 
 @dataclass(frozen=True)
 class Report:
-    """The content of a report of a folder of runs.
-
-    Attributes:
-        inventory: a sentence about the runs that were read.
-        paper: the paper's tables for which there are runs.
-        without_runs: titles of the paper's other tables.
-        remarks: lines about what could not be read or drawn.
-    """
+    """The content of a report of a folder of runs."""
 
     folders: Folders
     choice: ComparisonOptions
-    inventory: str
+    inventory: str  # a sentence about the runs that were read
     benches: list[BenchmarkReport]
-    paper: list[ResultTable]
-    without_runs: list[str]
+    paper: list[ResultTable]  # the paper's tables for which there are runs
+    without_runs: list[str]  # titles of the paper's other tables
     pictures: list[Picture]
-    remarks: list[str]
+    remarks: list[str]  # about what could not be read or drawn
 
     @property
     def progress(self) -> str:
@@ -61,11 +62,7 @@ class Report:
 
 
 def report_of(root: Path, choice: ComparisonOptions) -> Report:
-    """Read the runs below `root` and compare them.
-
-    Raises:
-        UserError: there are none.
-    """
+    """Read the runs below `root` and compare them."""
     folders = find_runs(root)
     if not (folders.jobs or folders.unreadable):
         raise UserError(f"there are no runs in {root}")
@@ -89,11 +86,7 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
 def write_report(report: Report, folder: Path) -> None:
     """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
 
-    The page loads nothing else; figures are in it as data URIs: as images they can neither run
-    scripts nor load anything.
-
-    Raises:
-        UserError: the folder cannot be written, or a link in it leads elsewhere.
+    Figures are in the page as data URIs: as images they can neither run scripts nor load anything.
     """
     check_written_folder(folder)
 
@@ -103,10 +96,8 @@ def write_report(report: Report, folder: Path) -> None:
 
     try:
         for picture in report.pictures:
-            save(
-                picture.figure,
-                *(folder / "figures" / f"{picture.name}.{e}" for e in ("svg", "png")),
-            )
+            path = folder / "figures" / picture.name
+            save(picture.figure, *(path.with_name(f"{path.name}.{e}") for e in ("svg", "png")))
         (folder / "tables").mkdir(parents=True, exist_ok=True)
         for table in [*(t for part in report.benches for t in part.tables), *report.paper]:
             for ending, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
@@ -125,3 +116,50 @@ def write_report(report: Report, folder: Path) -> None:
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
         raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
+
+
+def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
+    """Return a sentence on how many runs of which kinds were read."""
+    results = [run.result for run in folders.runs]
+    settings = [setting for bench in benches for setting in bench.settings]
+    adapted = sum(result.only_adapts for result in results)
+    return rendered(
+        "inventory.txt",
+        folders=folders,
+        adapted=adapted,
+        untested=sum(not result.is_tested for result in results) - adapted,
+        repeated=sorted(run.name for setting in settings for run in setting.repeated),
+        settings=len(settings),
+        benches=len(benches),
+    )
+
+
+def sentences_of(bench: Benchmark, choice: ComparisonOptions) -> list[str]:
+    """Return the sentences that a benchmark's runs and their number allow."""
+    ranked, compared = best_against_others(bench, "whole", choice)
+    unseen, compared_unseen = best_against_others(bench, "unseen", choice)
+    if not ranked:
+        return []
+    keys = {setting.key for setting in ranked}
+    tests = [run.result.test for run in bench.runs]
+    scores = {
+        run.result.seed: (one.dev[run.result.metric], one.test[run.result.metric])
+        for run in bench.runs
+        for one in run.result.baselines
+        if one.name == "tf_idf" and one.test
+    }
+    means = [100 * fmean(column) for column in zip(*scores.values(), strict=True)]
+    return sentences(
+        "summary.txt",
+        bench=bench,
+        best=ranked[0],
+        compared=compared,
+        not_ranked=[s for s in bench.settings if s.key not in keys and s.scores("whole")],
+        no_overlap=all(test.unseen.examples == test.whole.examples for test in tests),
+        counts=f"{tests[0].unseen.examples:,} of {tests[0].whole.examples:,}",
+        unseen=unseen,
+        compared_unseen=compared_unseen,
+        tf_idf=[*means, len(scores)] if scores else None,
+        score_of=score_of,
+        level=LEVEL,
+    )

@@ -1,4 +1,4 @@
-"""Reads all runs below a folder as plain data: finished and unfinished ones."""
+"""Reads all runs below a folder as plain data: finished, unfinished and failed ones."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from tartan.errors import UserError, first_line
 from tartan.files import Plain, read_bytes, read_json, read_yaml
 from tartan.runs.folder import RESULT, command_of, is_running, places_of, stored_options
 from tartan.runs.result import Result, read_result
-from tartan.runs.sweep import ENDED, RECORDS
+from tartan.runs.sweep import RECORDS
 
-State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable", "missing"]
+State = Literal["finished", "running", "failed", "stopped", "not begun", "unreadable"]
 _LARGEST_LOG = 512 << 20
 """Maximum size of a log that is read: some five million rows [bytes]."""
 _Text = Annotated[str, Field(max_length=20_000)]
@@ -26,26 +26,19 @@ _Text = Annotated[str, Field(max_length=20_000)]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run.
-
-    Attributes:
-        name: the folder's name, relative to the folder of the report.
-        options: its options by dotted name, without those that do not change the training; empty
-            where the folder has no config, as `command`.
-        finished: when its result was written [ns].
-    """
+    """A finished run; options and command are empty where its folder does not tell them."""
 
     folder: Path
-    name: str
+    name: str  # the folder's, relative to the folder of the report
     result: Result
-    options: dict[str, Any]
+    options: dict[str, Any]  # by dotted name, without those that do not change the training
     command: str
-    finished: int
+    finished: int  # when its result was written [ns]
 
 
 @dataclass(frozen=True)
 class Job:
-    """A run that exists or is planned: its state, folder (empty without one), command, and why."""
+    """A run in any state, and why: its folder is empty where it failed before it had one."""
 
     state: State
     name: str
@@ -55,7 +48,7 @@ class Job:
 
 @dataclass
 class Folders:
-    """The finished runs below a folder, all jobs (those of sweeps first), and what is damaged."""
+    """The finished runs below a folder, all jobs (failed ones first), and what is damaged."""
 
     runs: list[Run] = field(default_factory=list)
     jobs: list[Job] = field(default_factory=list)
@@ -69,11 +62,7 @@ class Folders:
 
 
 def find_runs(root: Path) -> Folders:
-    """Read every run below `root`; an unreadable run does not stop the others.
-
-    Raises:
-        UserError: `root` is not a folder, or cannot be listed.
-    """
+    """Read every run below `root`; an unreadable run does not stop the others."""
     if not root.is_dir():
         raise UserError(f"{root} is not a folder of runs")
     folders, jobs = Folders(), {}
@@ -89,27 +78,44 @@ def find_runs(root: Path) -> Folders:
         except (UserError, OSError) as error:
             folders.unreadable[name] = str(error)
             jobs[name] = Job("unreadable", name, "", str(error))
-    planned: dict[str, Job] = {}
-    for record in sorted(root.rglob(f"{RECORDS}/*")):
-        hidden = [part for part in record.relative_to(root).parts if part.startswith(".")]
-        if record.is_dir() and hidden == [RECORDS]:  # a killed comparison leaves a hidden folder
-            try:
-                later = _jobs_of_sweep(record, root, jobs)
-                planned |= {c: job for c, job in later.items() if job.name or c not in planned}
-            except (UserError, OSError) as error:
-                folders.unreadable[record.relative_to(root).as_posix()] = str(error)
-    in_sweeps = {job.name for job in planned.values()}
-    others = (job for name, job in jobs.items() if name not in in_sweeps)
-    folders.jobs = [*planned.values(), *others]
+    failed: dict[str, Job] = {}
+    for record in sorted(root.rglob(f"{RECORDS}/*/[0-9]*.json")):
+        name = record.relative_to(root).as_posix()
+        if name.count("/.") + name.startswith(".") > 1:
+            continue  # of a killed comparison, which leaves a hidden folder
+        try:
+            report = read_json(record, _Report)
+        except (UserError, OSError) as error:
+            folders.unreadable[name] = str(error)
+            continue
+        if report.state == "failed":
+            sweep = record.parents[2].relative_to(root)
+            job = _failed(report, sweep, jobs)
+            if jobs.get(job.name, job).state not in ("finished", "running"):
+                failed[report.command] = job
+    others = [job for name, job in jobs.items() if name not in {f.name for f in failed.values()}]
+    folders.jobs = [*failed.values(), *others]
     return folders
 
 
-def read_run(folder: Path, name: str) -> Run:
-    """Read the finished run in `folder`.
+class _Report(Plain):
+    """What a job of a sweep reported."""
 
-    Raises:
-        UserError: the run cannot be read, or does not say which setting it is of.
-    """
+    state: _Text
+    folder: _Text
+    command: _Text
+    cause: _Text = ""
+
+
+def _failed(report: _Report, sweep: Path, jobs: Mapping[str, Job]) -> Job:
+    """Return a failed job, with its folder; the sweep's may have been moved since, as a whole."""
+    inside = [name for name in jobs if Path(name).is_relative_to(sweep)]
+    fitting = [n for n in inside if report.folder.endswith(f"/{Path(n).relative_to(sweep)}")]
+    return Job("failed", max(fitting, key=len, default=""), report.command, report.cause)
+
+
+def read_run(folder: Path, name: str) -> Run:
+    """Read the finished run in `folder`."""
     result = read_result(folder)
     if not (result.setting_id and result.data_id and result.label):
         raise UserError(f"{RESULT}: no setting_id, data_id or label, as before 0.2; train it again")
@@ -167,36 +173,10 @@ def _unfinished(folder: Path, name: str) -> Job:
     if begun:
         stored_options(folder)  # whoever wrote it: it has to be one of ours
     state: State = "running" if is_running(folder) else "stopped" if begun else "not begun"
+    job = Job(state, name, read_command(folder))
     try:
         last = read_log(folder / "steps.csv", {"stage": str, "step": float})[-1:].dropna()
     except UserError:
-        return Job(state, name, "")
-    return Job(state, name, "", "".join(f"{r.stage}, step {r.step:.0f}" for r in last.itertuples()))
-
-
-class _Report(Plain):
-    state: _Text
-    folder: _Text
-    command: _Text
-    cause: _Text = ""
-
-
-def _jobs_of_sweep(record: Path, root: Path, jobs: Mapping[str, Job]) -> dict[str, Job]:
-    """Return a sweep's jobs by command, from its record and the runs below `root` by name."""
-    sweep = record.parents[1].relative_to(root).as_posix()
-    start = "" if sweep == "." else f"{sweep}/"
-    names = {name.removeprefix(start): name for name in jobs if name.startswith(start)}
-    ended = (record / ENDED).exists()
-    planned: dict[str, Job] = {}
-    for path in sorted(record.glob("[0-9]*.json")):
-        report = read_json(path, _Report)
-        # the sweep's folder may have been moved since, as a whole
-        fitting = [below for below in names if report.folder.endswith(f"/{below}")]
-        name = names[max(fitting, key=len)] if fitting else ""
-        job = jobs.get(name)
-        if report.state == "failed" and (job is None or job.state not in ("finished", "running")):
-            job = Job("failed", name, "", report.cause)
-        elif job is None:
-            job = Job("not begun" if report.state == "started" and not ended else "missing", "", "")
-        planned[report.command] = replace(job, command=report.command)
-    return planned
+        return job
+    at = "".join(f"{row.stage}, step {row.step:.0f}" for row in last.itertuples())
+    return replace(job, detail=at)

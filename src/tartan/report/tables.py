@@ -23,33 +23,19 @@ from tartan.report.words import interval_words, p_words, plural, sentences
 from tartan.runs.command_line import duration, titled_table
 from tartan.runs.result import Part
 
-_LATEX = {
-    **{character: f"\\{character}" for character in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "<": r"\textless{}",
-    ">": r"\textgreater{}",
-}
 _IN_TERMINAL = ["setting", "test", "difference", "95% interval", "p, two-sided"]
 
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, and the numbers and runs behind it.
-
-    Attributes:
-        setting: the setting behind it; None for the paper's numbers.
-        value: the number that it shows; of scores the mean over seeds, as a share of 1.
-        significant: whether it is significantly better than what it is compared with.
-    """
+    """What a cell shows, and the numbers and runs behind it."""
 
     words: str
-    setting: Setting | None = None
-    value: float | None = None
+    setting: Setting | None = None  # None for the paper's numbers
+    value: float | None = None  # of scores the mean over seeds, as a share of 1
     deviation: float | None = None
     seeds: int | None = None
-    significant: bool = False
+    significant: bool = False  # whether it is significantly better than what it is compared with
     marks: str = ""
 
 
@@ -114,26 +100,21 @@ def _overview_cells(setting: Setting, part: Part, comparison: Comparison | None)
     score, dev = score_of(setting, part), setting.dev_mean
     flops = [run.result.flops for run in setting.runs if run.result.flops is not None]
     seconds = fmean(run.result.seconds for run in setting.runs)
-    if comparison is None:
-        difference = _differences([Cell("reference" if score.seeds else "–")])
-    else:
+    difference = [Cell("reference" if score.seeds else "–")]
+    if comparison is not None:
         score = replace(score, significant=comparison.significant)
-        difference = _differences(_difference_cells(comparison, part))
+        difference = _difference_cells(comparison, part)
     spent = Cell("not counted")
     if len(flops) == len(setting.runs):
         spent = Cell(f"{fmean(flops):.2e}", setting, fmean(flops))
+    names = ("difference", "95% interval", "p, two-sided", "p, one-sided")
     return {
         "dev": Cell(f"{100 * dev:.2f}", setting, dev),
         "test": score,
-        **difference,
+        **dict(zip(names, [*difference, *[NOTHING] * 3], strict=False)),
         "training FLOPs": spent,
         "time": Cell(duration(seconds), setting, seconds),
     }
-
-
-def _differences(cells: list[Cell]) -> dict[str, Cell]:
-    names = ("difference", "95% interval", "p, two-sided", "p, one-sided")
-    return dict(zip(names, [*cells, *[NOTHING] * 3], strict=False))
 
 
 def _difference_cells(comparison: Comparison, part: Part) -> list[Cell]:
@@ -162,9 +143,8 @@ def _text(
         return f"{words} {escaped(cell.marks)}".rstrip()
 
     frame = table.cells.map(shown).reset_index()
-    published = frame.pop("published")
+    patterns = [italic if one else "{}" for one in frame.pop("published")]
     for name in frame.columns[:2]:
-        patterns = (italic if one else "{}" for one in published)
         texts = map(escaped, frame[name])
         frame[name] = [one.replace("{}", text) for one, text in zip(patterns, texts, strict=True)]
     return frame.rename(columns=escaped)
@@ -191,17 +171,13 @@ def markdown_of(frame: pd.DataFrame, left: int) -> str:
 
 
 def to_latex(table: ResultTable) -> str:
-    """Return a `table` environment of `booktabs`, with bold and italics as `to_markdown`."""
-    frame = _text(table, escape_latex, r"\textbf{{}}", r"\textit{{}}")
-    text: str = frame.to_latex(
-        index=False,
-        escape=False,
-        column_format="ll" + "r" * (len(frame.columns) - 2),
-        caption=escape_latex(table.title),
-        label=f"tab:{table.key}-{table.part}",
-    )
-    notes = " ".join(map(escape_latex, table.notes))
-    return text.replace(r"\end{table}", f"\\par\\smallskip\\footnotesize {notes}\n\\end{{table}}")
+    """Return a `tabular` of `booktabs`, with significant scores in bold."""
+    frame = _text(table, one_line)
+    bold = table.cells.map(lambda cell: "textbf:--rwrap" if cell.significant else "")
+    bold = bold.reset_index(drop=True).reindex(columns=frame.columns, fill_value="")
+    styled = frame.style.hide().format(escape="latex").format_index(escape="latex", axis=1)
+    columns = "ll" + "r" * (len(frame.columns) - 2)
+    return str(styled.apply(lambda _: bold, axis=None).to_latex(hrules=True, column_format=columns))
 
 
 def to_terminal(table: ResultTable) -> Table:
@@ -236,11 +212,6 @@ def to_csv(table: ResultTable) -> str:
     texts = ["row", "whose", "column", "text", "folders"]
     frame[texts] = frame[texts].map(escape_csv_cell)
     return str(frame.to_csv(index=False, lineterminator="\n"))
-
-
-def escape_latex(text: str) -> str:
-    """Return the text on one line, with all LaTeX syntax escaped."""
-    return "".join(_LATEX.get(character, character) for character in one_line(text))
 
 
 def escape_csv_cell(text: str) -> str:

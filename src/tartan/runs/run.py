@@ -20,8 +20,7 @@ from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.text_encoder import require_text_encoder
-from tartan.figures.style import figure_text
-from tartan.figures.weights import draw_factor_weights, draw_task_weights
+from tartan.figures import draw_factor_weights, draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.fit import FACTOR_LOG, STEP_LOG, StageOutcome, evaluate_on_test, fit_stage

@@ -10,13 +10,7 @@ import pandas as pd
 import pytest
 
 from tartan.core.weighting.aang import Aang
-from tartan.figures.weights import (
-    draw_factor_weights,
-    draw_task_weights,
-    factor_weights_figure,
-    mean_over_runs,
-    shares_of,
-)
+from tartan.figures import draw_factor_weights, draw_task_weights, mean_over_runs, shares_of
 from tests.objectives.spaces import space
 
 NAMES = ["end_task", *space("aang_td").members("aang")]
@@ -48,23 +42,13 @@ def test_shares_are_those_of_the_weighting(weighting):
     last = shares[shares["step"] == 1].set_index(["stage", "choice"])["share"]
     end_task = 1 / (1 + math.exp(-1))
     assert last["two_way", "end_task"] == pytest.approx(end_task)
-    overall = dict(zip(NAMES, weighting.overall().tolist(), strict=True))
-    for name in NAMES[1:]:
-        assert last["objective", name] * (1 - end_task) == pytest.approx(overall[name], rel=1e-5)
 
 
-def test_factors_have_a_panel_a_stage_and_names_are_no_formulas(weighting, tmp_path):
-    """A formula that Matplotlib cannot read would end the report."""
-    logits = logits_of(weighting, 0, 3, 6)
-    task = next(name.split("/")[1].split("-")[0] for name in logits["factor"] if "-" in name)
-    logits["factor"] = logits["factor"].str.replace(rf"\b{task}\b", r"$\\bad$", regex=True)
-    figure = factor_weights_figure([shares_of(logits)], "A title")
-    assert [len(axes.lines) - 1 for axes in figure.axes[:5]] == [1, 4, 4, 2, 2]
-    figure.savefig(tmp_path / "weights.png")
-
-
-def test_the_factors_of_a_stage_of_a_log_are_drawn(weighting, tmp_path):
+def test_the_factors_of_a_stage_of_a_log_are_drawn_and_names_are_no_formulas(weighting, tmp_path):
+    """A formula that Matplotlib cannot read would end the run."""
     table = logits_of(weighting, 0, 3).assign(stage="joint")
+    task = next(name.split("/")[1].split("-")[0] for name in table["factor"] if "-" in name)
+    table["factor"] = table["factor"].str.replace(rf"\b{task}\b", r"$\\bad$", regex=True)
     other = table.assign(stage="other", logit=math.inf)
     pd.concat([table, table.tail(5), other]).to_csv(tmp_path / "factors.csv", index=False)
     target = tmp_path / "factor_weights.png"

@@ -1,1 +1,0 @@
-"""Draws task weights, and defines the look of all figures."""
