@@ -6,7 +6,7 @@ import datasets
 import pytest
 
 from tartan.data.corpus import Corpus
-from tartan.data.held_out_text import HeldOutText
+from tartan.data.end_task import HeldOutText
 from tartan.errors import UserError
 
 

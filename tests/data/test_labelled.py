@@ -96,31 +96,25 @@ def test_what_is_missing_or_of_another_kind_is_named_with_its_place(
         ("Text,LABEL", "Text", "LABEL"),
         ("id,sentence,class", "sentence", "class"),
         ("sentence,review,label,text", "text", "label"),
-        ("words,n", "words", "n"),
     ],
 )
-def test_columns_are_found_by_their_names_or_as_the_only_ones_left(columns, text, label, tmp_path):
-    names = columns.split(",")
-    row = ",".join("3" if name in ("id", "n") else "some words" for name in names)
-    (tmp_path / "t.csv").write_text(f"{columns}\n{row}\n")
-    assert choose_columns(open_table(tmp_path / "t.csv"), None, None, None, "task.") == Columns(
-        text, label
-    )
+def test_columns_are_found_by_their_names(columns, text, label, tmp_path):
+    (tmp_path / "t.csv").write_text(f"{columns}\n")
+    table = open_table(tmp_path / "t.csv")
+    assert choose_columns(table, None, None, None, "task.") == Columns(text, label)
 
 
 @pytest.mark.parametrize(
     ("columns", "options", "message"),
     [
-        ("a,b", {}, "cannot tell which column holds the texts; name it: task.text=COLUMN"),
-        ("text,a,b", {}, "cannot tell which column holds the labels; name it: task.label=COLUMN"),
+        ("a,b", {}, "has the columns 'a', 'b'; name that of the texts: task.text=COLUMN"),
+        ("text,class,tag", {}, "name that of the labels: task.label=COLUMN"),
         ("text,label", {"text": "txt"}, "task.text=txt: .* has the columns 'text', 'label'"),
         ("text,label", {"text": "label", "label": "label"}, "must be columns of their own"),
     ],
 )
 def test_columns_that_cannot_be_found_are_one_line(columns, options, message, tmp_path):
-    (tmp_path / "t.csv").write_text(f"{columns}\n{','.join(['words'] * len(columns.split(',')))}\n")
+    (tmp_path / "t.csv").write_text(f"{columns}\n")
+    table, named = open_table(tmp_path / "t.csv"), {"text": None, "label": None, **options}
     with pytest.raises(UserError, match=message):
-        choose_columns(
-            open_table(tmp_path / "t.csv"),
-            **{"text": None, "label": None, "pair": None, "prefix": "task.", **options},
-        )
+        choose_columns(table, **named, pair=None, prefix="task.")

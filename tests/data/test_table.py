@@ -117,7 +117,7 @@ MALFORMED = [
     ("t.csv", b"text,text\na,b\n", "names the column 'text' twice"),
     ("t.csv", HEAD.replace(b"\n", b"\r"), "new-line character"),
     ("t.doc", b"", "the name must end in .csv, .tsv, .jsonl"),
-    ("t.json", b'[{"text": "a"}, 5]', "row 2: expected an object"),
+    ("t.json", b'[{"text": "a"}, 5]', "row 2: no mapping"),
     ("t.jsonl", LINE + b'  {"a" 2}\n', "line 2: not JSON"),
     ("t.jsonl", LINE + b"[1, 2]\n", "line 2: expected an object"),
     ("t.csv.gz", PACKED[: len(PACKED) // 2], r"cannot be read after line \d+"),

@@ -19,9 +19,8 @@ from tartan.core.task_names import END_TASK
 from tartan.core.weighting.fixed import Uniform
 from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.batches import BatchNeeds
-from tartan.data.end_task import Splits
+from tartan.data.end_task import HeldOutText, Splits
 from tartan.data.evaluation_batch import unlabelled_batch
-from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Labelled, Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.encoders import text_encoder

@@ -95,7 +95,7 @@ def test_a_wrong_command_line_is_one_line(cli, arguments, word):
 @pytest.mark.parametrize(
     ("content", "options", "place"),
     [
-        ("title,body\na,b\n", {}, r"text=COLUMN"),
+        ("title,body\na,b\n", {}, r"text=text: "),
         ("title,body\na,b\n", {"text": "txt"}, "text=txt"),
         ("id,text\n1,a\n2\n", {}, r"in\.csv, line 3"),
         ("text\na\n", {"text_pair": "b"}, "text_pair=b"),

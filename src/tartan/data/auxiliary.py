@@ -11,8 +11,7 @@ import datasets
 from torch import nn
 
 from tartan.core.task_names import END_TASK
-from tartan.data.end_task import EndTask
-from tartan.data.held_out_text import HeldOutText
+from tartan.data.end_task import EndTask, HeldOutText
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.objectives.base import TaskObjective

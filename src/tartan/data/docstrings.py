@@ -1,9 +1,7 @@
 """Builds an end task without a network: which library a paragraph of documentation is from.
 
-The paragraphs are the docstrings of libraries that are installed with the project (networkx and
-sympy are torch's own dependencies), read by parsing their source (never by importing it), with the
-libraries' names masked. They are not shipped as a file: all 80,000, of which `auxiliary.size`
-chooses, take 2.6 MB even when compressed.
+The paragraphs are the docstrings of libraries that are installed with the project, read by parsing
+their source (never by importing it), with the libraries' names masked.
 """
 
 from __future__ import annotations
@@ -24,7 +22,7 @@ from pathlib import Path
 
 from tartan.core.seeding import generator_for
 from tartan.data.cache import cached_file
-from tartan.data.table import MemoryTable
+from tartan.data.table import Table, table_of_rows
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Count
@@ -35,7 +33,7 @@ _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals"
 _SHORTEST, _LONGEST = 50, 600
 """Least and greatest length of a paragraph after its white space is folded [characters]."""
 _LONG_ALIAS = 5
-"""Aliases of at least so many characters are masked inside words too."""
+"""Aliases of at least so many characters are masked inside words too (`to_numpy`)."""
 _PROSE = 0.7
 """Least share of letters and spaces in a paragraph."""
 
@@ -63,10 +61,10 @@ class DocstringsTask(TextSource):
     dev_per_class: Count = 50
     test_per_class: Count = 100
 
-    def tables(self) -> Mapping[str, MemoryTable]:
+    def tables(self) -> Mapping[str, Table]:
         """Return the labelled paragraphs, extracted on first use."""
         rows, _ = self._drawn
-        return {split: MemoryTable(rows[split], f"docstrings {split}") for split in SPLITS}
+        return {split: table_of_rows(f"docstrings {split}", rows[split]) for split in SPLITS}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the file of unlabelled paragraphs, in a fixed random order, for any size."""
@@ -104,7 +102,7 @@ class DocstringsTask(TextSource):
     def _paragraphs(self) -> dict[str, list[str]]:
         """Return the different paragraphs of each library, from the cache or its source."""
         versions = [importlib.metadata.version(names[0]) for names in self.libraries.values()]
-        mask = alias_pattern([name for names in self.libraries.values() for name in names])
+        mask = _alias_pattern([name for names in self.libraries.values() for name in names])
 
         def write(path: Path) -> None:
             gc.disable()  # it finds no cycles in syntax trees, and doubles the time
@@ -123,13 +121,14 @@ class DocstringsTask(TextSource):
         return texts
 
 
-def alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
-    """Return the pattern to mask: long aliases anywhere (`to_numpy`), short ones as words."""
+def _alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
+    """Return the pattern to mask: long aliases anywhere, short ones as words."""
+    longest_first = sorted(aliases, key=len, reverse=True)
     alternatives = [
         re.escape(alias)
         if len(alias) >= _LONG_ALIAS
         else rf"(?<![^\W\d_]){re.escape(alias)}(?![^\W\d_])"
-        for alias in sorted(aliases, key=len, reverse=True)
+        for alias in longest_first
     ]
     return re.compile("|".join(alternatives), flags=re.IGNORECASE)
 

@@ -1,15 +1,24 @@
-"""Defines what every labelled end task provides, whatever its examples are."""
+"""What a run is judged by: a labelled end task, or text that is held out in place of one."""
 
 from __future__ import annotations
 
+import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 import datasets
+import numpy as np
 
+from tartan.data.corpus import Corpus
 from tartan.encoders.base import Encoder
+from tartan.errors import UserError
+from tartan.evaluation.monitor import PERPLEXITY
+from tartan.settings import Checked, Count, Length, Natural, Part
+
+_READ = 10_000
+"""Number of texts that are read into memory at a time."""
 
 
 @dataclass(frozen=True)
@@ -78,3 +87,53 @@ class EndTask(ABC):
     @abstractmethod
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Return the splits as `encoder` reads them; META-TARTAN's `B_val` is drawn from dev."""
+
+
+@dataclass(frozen=True)
+class HeldOutText(Checked):
+    """Text that is held out in place of an end task (`conf/task/held_out_text.yaml`).
+
+    Attributes:
+        name: the name the result is reported under.
+        max_length: longest input of a corpus that sets no length of its own [tokens].
+        share: share of a corpus' texts that are held out.
+        most: maximum number of held-out texts of a corpus that are evaluated, approximately.
+        seed: seed of the choice and of the masks. Perplexities are comparable only where seed,
+            share and tokenizer are the same.
+    """
+
+    name: str = "held_out_text"
+    max_length: Length = 128
+    share: Part = 0.02
+    most: Count = 2000
+    seed: Natural = 0
+
+    metric = PERPLEXITY
+
+    def divide(self, corpus: Corpus) -> tuple[Corpus, Corpus]:
+        """Return the texts of a corpus to train on, and those to evaluate on."""
+        count = len(corpus.texts)
+        drawn = (self._place(text) for block in corpus.texts.iter(_READ) for text in block["text"])
+        places = np.fromiter(drawn, dtype=np.float64, count=count)
+        sides = []
+        for name, members in (
+            ("rest", places >= self.share),
+            ("held out", places < min(self.share, self.most / count)),
+        ):
+            if not members.any():
+                raise UserError(f"task.share={self.share:g}: {corpus.source} has no text {name}")
+            how = f"{name} {self.share:g} {self.most} {self.seed}"
+            texts = corpus.texts.select(np.flatnonzero(members))
+            sides.append(replace(corpus, texts=texts, fingerprint=f"{corpus.fingerprint}:{how}"))
+        return sides[0], sides[1]
+
+    def _place(self, text: str | None) -> float:
+        """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.
+
+        It depends on the text alone, so repeats are held out too, in whichever corpus.
+        """
+        words = (text or "").split()
+        if not words:
+            return 1.0
+        digest = hashlib.sha256(f"{self.seed}\x1f{' '.join(words)}".encode()).digest()
+        return int.from_bytes(digest[:8], "big") / 2**64

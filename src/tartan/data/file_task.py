@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tartan.data.labelled import Columns, choose_columns
-from tartan.data.table import JoinedTables, SelectedRows, Table
+from tartan.data.table import Table, joined, selected
 from tartan.data.table_file import Quoting, open_hub, open_table
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
@@ -83,7 +83,7 @@ class FileTask(TextSource):
             paths = [named] if isinstance(named, str) else named
             several = [open_table(Path(path), quoting=self.quoting) for path in paths]
             if several:
-                tables[split] = several[0] if len(several) == 1 else JoinedTables(several)
+                tables[split] = several[0] if len(several) == 1 else joined(several)
         return tables
 
     def columns(self, train: Table) -> Columns:
@@ -117,7 +117,7 @@ class FileTask(TextSource):
             "task %s: %s: the column %r says which rows are %s",
             self.name, train.source, _SPLIT, ", ".join(sorted(values)),
         )  # fmt: skip
-        return {split: SelectedRows(train, _SPLIT, names) for split, names in values.items()}
+        return {split: selected(train, _SPLIT, names) for split, names in values.items()}
 
     def _hub_tables(self, name: str) -> Mapping[str, Table]:
         """Return the splits of a data set on the Hub that are named, or have a usual name."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence, Sized
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, TypeAlias, cast
@@ -12,9 +12,9 @@ import datasets
 import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
-from tartan.data.corpus import Corpus, text_column, texts_of
+from tartan.data.corpus import Corpus, text_column
 from tartan.data.file_task import FileTask
-from tartan.data.table import JoinedTables, MemoryTable, Table, content_digest, table_of_dataset
+from tartan.data.table import Table, content_digest, joined, table_of_dataset, table_of_rows
 from tartan.data.table_file import open_table
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.data.text_task import TextTask
@@ -74,20 +74,16 @@ def table_of(examples: Examples, name: str) -> Table:
     """Return labelled examples as a table; `name` is their argument's, for messages."""
     if isinstance(examples, str | os.PathLike):
         return open_table(Path(examples))
+    if isinstance(examples, pd.DataFrame):
+        examples = datasets.Dataset.from_pandas(examples, preserve_index=False)
     if isinstance(examples, datasets.Dataset):
         return table_of_dataset(name, examples)
-    if isinstance(examples, pd.DataFrame):
-        examples = examples.to_dict("records")
-    if isinstance(examples, Mapping):
-        raise UserError(f"{name} must be a path, a list of rows or a data set, not a mapping")
-    rows: list[Any] = (
-        [examples[index] for index in range(len(examples))]  # a torch data set has no iterator
-        if isinstance(examples, Sized) and hasattr(examples, "__getitem__")
-        else list(examples)
-    )
-    if rows and all(isinstance(row, str | os.PathLike) for row in rows):
-        return JoinedTables([open_table(Path(row)) for row in rows])
-    return MemoryTable(rows, name)
+    if isinstance(examples, Sequence) and all(isinstance(p, str | os.PathLike) for p in examples):
+        return joined([open_table(Path(path)) for path in examples])
+    rows: Any = examples
+    if hasattr(rows, "__getitem__"):  # a torch data set has no iterator
+        rows = [rows[index] for index in range(len(rows))]
+    return table_of_rows(name, rows)
 
 
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
@@ -114,22 +110,22 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
 
 
 def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
-    """Return texts in memory as a corpus, a missing one as a blank text."""
+    """Return texts in memory as a corpus."""
     if isinstance(texts, pd.DataFrame):
-        texts = texts.to_dict("records")
+        texts = texts[column]
     if isinstance(texts, pd.Series):
-        texts = texts.to_list()
-    if not isinstance(texts, datasets.Dataset):
-        if not isinstance(texts, Sequence):
-            kind = type(texts).__name__
-            raise UserError(f"auxiliary {name} must be 'task', a path, texts or a data set: {kind}")
+        texts = texts.astype(object).where(texts.notna(), None).to_list()
+    if isinstance(texts, list | tuple):
         # not Path.exists(), which raises an error for a long text
         if texts and all(isinstance(one, str) and os.path.exists(one) for one in texts):  # noqa: PTH110
             raise UserError(f"auxiliary {name} is a list of files; give a folder or a pattern")
-        rows = [one if isinstance(one, Mapping) else {column: one} for one in texts]
-        features = datasets.Features({column: datasets.Value("string")})
-        own = list(texts_of(MemoryTable(rows, name), column))
-        texts = datasets.Dataset.from_dict({column: own}, features)
+        values = [one.get(column) if isinstance(one, Mapping) else one for one in texts]
+        kind = datasets.Features({column: datasets.Value("string")})
+        texts = datasets.Dataset.from_dict({column: values}, kind)
+    if not isinstance(texts, datasets.Dataset):
+        raise UserError(
+            f"auxiliary {name} must be 'task', a path, texts or a data set: {type(texts).__name__}"
+        )
     texts = text_column(texts, column, name)
     return Corpus(name, texts, content_digest(texts))
 

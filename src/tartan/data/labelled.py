@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
@@ -73,18 +73,15 @@ def choose_columns(
 ) -> Columns:
     """Return the columns to read: those that are named, and for each None the one that is found.
 
-    A column is found by a common name if one column has such a name. Otherwise the texts are in the
-    only column that holds words, and the labels in the only remaining column. `prefix` begins the
-    options' names in messages.
+    A column is found by a common name, if one column has such a name. `prefix` begins the options'
+    names in messages.
     """
-    options = {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
-    taken = _named(table, options)
-    label = label or _by_name(table, LABEL_NAMES, taken)
-    text = text or _text_column(table, {*taken, label}, f"{prefix}text", TEXT_NAMES)
-    if label is None:
-        free = [name for name in table.columns if name not in {*taken, text}]
-        label = _only(table, free, "labels", f"{prefix}label")
-    return Columns(text, label, pair)
+    taken = _named(
+        table, {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
+    )
+    free = [column for column in table.columns if column not in taken]
+    text = text or _found(table, free, TEXT_NAMES, f"{prefix}text")
+    return Columns(text, label or _found(table, free, LABEL_NAMES, f"{prefix}label"), pair)
 
 
 def columns_to_predict(
@@ -92,14 +89,11 @@ def columns_to_predict(
 ) -> Columns:
     """Return the columns to predict from: those that are named, else those of the training data.
 
-    Where the training columns are unknown, the texts are in `text`, or in the only column of words.
-    Lines of text have no other name than `text`.
+    Where these are unknown, texts are in `text`, as lines of text always are.
     """
     if not table.columns:  # no rows either
         return Columns()
-    taken = _named(table, {"text": text, "text_pair": pair})
-    if trained is None:
-        return Columns(text or _text_column(table, taken, "text", ("text",)), "", pair)
+    trained = trained or Columns(pair=pair)
     if isinstance(table, TextLines):
         trained = replace(trained, text="text")
     if trained.pair is None and pair is not None:
@@ -198,46 +192,14 @@ def _named(table: Table, options: Mapping[str, str | None]) -> set[str]:
     return set(chosen.values())
 
 
-def _by_name(table: Table, names: Sequence[str], taken: Collection[str | None]) -> str | None:
-    """Return the column called `names[0]`; else the only one with any of `names`; case is last."""
-    free = [column for column in table.columns if column not in taken]
-    if names[0] in free:
-        return names[0]
-    first = [column for column in free if column.lower() == names[0]]
-    usual = first[:1] or [column for column in free if column.lower() in names]
-    return usual[0] if len(usual) == 1 else None
-
-
-def _text_column(
-    table: Table, taken: Collection[str | None], option: str, names: Sequence[str]
-) -> str:
-    """Return the column of texts: one of `names`, or the only column of words that is not taken."""
-    if (column := _by_name(table, names, taken)) is not None:
-        return column
-    rows = [row.values for row in table.sample()]
-    free = [name for name in table.columns if name not in taken]
-    words = [name for name in free if any(_is_words(row.get(name)) for row in rows)]
-    return _only(table, words, "texts", option)
-
-
-def _only(table: Table, names: Sequence[str], what: str, option: str) -> str:
-    if len(names) != 1:
-        raise UserError(
-            f"{table.source}: cannot tell which column holds the {what}; name it: {option}=COLUMN "
-            f"({_listing(table)})"
-        )
-    return names[0]
-
-
-def _is_words(value: object) -> bool:
-    """Return whether the value is a string that is not a number."""
-    if not isinstance(value, str) or not value.strip():
-        return False
-    try:
-        float(value.replace(",", "."))
-    except ValueError:
-        return True
-    return False
+def _found(table: Table, free: Sequence[str], names: Sequence[str], option: str) -> str:
+    """Return the column called `names[0]`; else the only one with any of `names`, in any case."""
+    usual = [column for column in free if column.lower() in names]
+    first = [column for column in usual if column.lower() == names[0]]
+    for found in (set(names[:1]).intersection(first), first, usual):
+        if len(found) == 1:
+            return next(iter(found))
+    raise UserError(f"{_listing(table)}; name that of the {names[0]}s: {option}=COLUMN")
 
 
 def _listing(table: Table) -> str:

@@ -11,8 +11,7 @@ from torch.utils.data import ConcatDataset
 
 from tartan.core.task_names import END_TASK
 from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
-from tartan.data.end_task import EndTask, Splits
-from tartan.data.held_out_text import HeldOutText
+from tartan.data.end_task import EndTask, HeldOutText, Splits
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.evaluation.monitor import Monitor
@@ -62,7 +61,7 @@ class Prepared:
 
     @property
     def end_task(self) -> EndTask:
-        """The labelled task; an error where there is none."""
+        """The labelled task."""
         return self._labelled.end_task
 
     @property
@@ -84,10 +83,10 @@ class Prepared:
         """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
         if task == END_TASK:
             return self.splits.train
-        if task == TEXT and self.held_out is not None:
-            corpora = [examples.rows for _, examples in self.auxiliaries.values()]
-            return corpora[0] if len(corpora) == 1 else ConcatDataset(corpora)
-        return self.auxiliaries[task][1].rows
+        if task in self.auxiliaries:
+            return self.auxiliaries[task][1].rows
+        corpora = [examples.rows for _, examples in self.auxiliaries.values()]
+        return corpora[0] if len(corpora) == 1 else ConcatDataset(corpora)
 
     def counts(self, tasks: Iterable[str]) -> tuple[int | None, list[int]]:
         """Return the numbers of training examples: the end task's (None: absent), the others'."""
@@ -98,13 +97,8 @@ class Prepared:
         """Return the objective of the end task, of an auxiliary task, or of `TEXT`."""
         if task == END_TASK:
             return self.classification
-        if task == TEXT and self.held_out is not None:
-            return next(iter(self.auxiliaries.values()))[1].objective
-        return self.auxiliaries[task][1].objective
-
-    def draw_group(self, task: str) -> str | None:
-        """Return `AuxiliaryExamples.draw_group`; None for the end task and for `TEXT`."""
-        return self.auxiliaries[task][1].draw_group if task in self.auxiliaries else None
+        name = task if task in self.auxiliaries else next(iter(self.auxiliaries))
+        return self.auxiliaries[name][1].objective
 
     @property
     def _labelled(self) -> Labelled:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from functools import cached_property
@@ -12,7 +10,6 @@ from itertools import chain, islice
 from typing import Any, NamedTuple, TypeVar
 
 import datasets
-import pandas as pd
 import pyarrow as pa
 
 from tartan.errors import UserError, first_line
@@ -34,7 +31,7 @@ class Row(NamedTuple):
 
     Attributes:
         number: the line at which the row begins, or its position among the rows; from 1.
-        values: values by column: strings in CSV; strings, numbers, ... in JSON and Parquet.
+        values: by column: strings in CSV; strings, numbers, ... in JSON and Parquet.
         place: source and number for messages, e.g. `labels.csv, line 3`.
         record: the row as it was written: the fields of CSV, or the JSON object.
     """
@@ -59,7 +56,7 @@ class Chunk(NamedTuple):
             return hashlib.sha256(sink.getvalue()).hexdigest()
 
 
-class Table(ABC):
+class Table:
     """Rows of named columns; each call of `rows` reads them anew, one at a time.
 
     Attributes:
@@ -69,19 +66,23 @@ class Table(ABC):
         unit: what `Row.number` counts: `line` or `row`.
     """
 
-    source: str
     columns: tuple[str, ...] = ()
-    schema: pa.Schema
-    unit: str = "row"
+    schema: pa.Schema = pa.schema([])
+    unit = "row"
 
-    @abstractmethod
+    def __init__(
+        self, source: str, rows: Callable[[], Iterator[Row]], digest: Callable[[], str]
+    ) -> None:
+        self.source, self._rows, self._digest = source, rows, digest
+
     def rows(self) -> Iterator[Row]:
         """Yield all rows, in order."""
+        return self._rows()
 
-    @property
-    @abstractmethod
+    @cached_property
     def fingerprint(self) -> str:
         """A string that changes when the content changes."""
+        return self._digest()
 
     def chunks(self) -> Iterator[Chunk]:
         """Yield all rows in chunks, whose bounds depend on the input alone."""
@@ -99,20 +100,12 @@ class Table(ABC):
         """Return the first rows."""
         return list(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
 
-    def names_in_sample(self) -> tuple[str, ...]:
-        """Return the columns of the first rows, where each row names its own."""
-        return tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
-
 
 class ArrowTable(Table):
-    """A table whose columns have Arrow types: a Parquet file, or a data set of `datasets`.
+    """A Parquet file or a data set of `datasets`, whose columns have types.
 
-    Args:
-        source: the file's path or the data set's name, for messages.
-        schema: names and types of the columns.
-        read: yields all rows in batches or tables of at most so many.
-        digest: computes the fingerprint.
-        labels: names of labels, by the columns that hold their indices; -1 is no label.
+    `read` yields all rows in batches or tables of at most so many; `labels` has the names of
+    labels, by the columns that hold their indices, of which -1 is no label.
     """
 
     def __init__(
@@ -123,23 +116,16 @@ class ArrowTable(Table):
         digest: Callable[[], str],
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        self.source, self.schema, self.columns = source, schema, tuple(schema.names)
-        self._read, self._digest, self._labels = read, digest, labels or {}
+        super().__init__(source, lambda: chain.from_iterable(c.rows for c in self.chunks()), digest)
+        self.schema, self.columns = schema, tuple(schema.names)
+        self._read, self._labels = read, labels or {}
         check_names(f"{source}: its schema", self.columns)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return self._digest()
 
     @property
     def unlabelled(self) -> bool:
         """Whether no label is given, as in the test splits of some benchmarks."""
         labels = [row.values[column] for row in self.sample() for column in self._labels]
         return bool(labels) and all(label is None for label in labels)
-
-    def rows(self) -> Iterator[Row]:
-        for chunk in self.chunks():
-            yield from chunk.rows
 
     def chunks(self) -> Iterator[Chunk]:
         done = 0
@@ -181,71 +167,47 @@ def content_digest(rows: datasets.Dataset) -> str:
     return digest.hexdigest()
 
 
-class MemoryTable(Table):
-    """A table whose rows a program passes as Python objects.
+def table_of_rows(source: str, rows: Iterable[Any]) -> ArrowTable:
+    """Return rows of a program as a table, named `source` in messages.
 
-    Args:
-        rows: mappings of columns to values; or tuples of a text, perhaps a second one, and a label.
-        source: name of the rows in messages, e.g. `train`.
+    They map columns to values, or are tuples of a text, perhaps a second one, and a label.
     """
-
-    def __init__(self, rows: Iterable[Any], source: str) -> None:
-        self.source = source
-        self._rows = [self._row(number, row) for number, row in enumerate(rows, start=1)]
-        self.columns = self.names_in_sample()
-
-    def rows(self) -> Iterator[Row]:
-        return iter(self._rows)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        rows = (
-            json.dumps(dict(sorted(row.values.items())), default=repr, skipkeys=True)
-            for row in self._rows
-        )
-        return hashlib.sha256("".join(rows).encode()).hexdigest()
-
-    def _row(self, number: int, row: Any) -> Row:
+    mappings = []
+    for number, row in enumerate(rows, start=1):
         if isinstance(row, tuple | list) and len(row) in (2, 3):
             names = ("text", "label") if len(row) == 2 else ("text", "text_pair", "label")
             row = dict(zip(names, row, strict=True))
         if not isinstance(row, Mapping):
-            raise UserError(f"{self.place(number)}: no mapping and no tuple, but {row!r:.80}")
-        values = {str(name): _python_value(value) for name, value in row.items()}
-        return Row(number, values, self.place(number))
+            raise UserError(f"{source}, row {number}: no mapping and no tuple, but {row!r:.80}")
+        mappings.append(row)
+    return table_of_dataset(source, datasets.Dataset.from_list(mappings))
 
 
-class JoinedTables(Table):
-    """Several tables, one after the other; rows are numbered through."""
+def joined(tables: Sequence[Table]) -> Table:
+    """Return several tables, one after the other, as one whose rows are numbered through."""
 
-    def __init__(self, tables: Sequence[Table]) -> None:
-        self._tables = tables
-        self.columns = tuple(dict.fromkeys(chain(*(table.columns for table in tables))))
-        self.source = ", ".join(table.source for table in tables)
+    def rows() -> Iterator[Row]:
+        every = chain.from_iterable(table.rows() for table in tables)
+        return (row._replace(number=number) for number, row in enumerate(every, start=1))
 
-    def rows(self) -> Iterator[Row]:
-        rows = chain.from_iterable(table.rows() for table in self._tables)
-        return (row._replace(number=number) for number, row in enumerate(rows, start=1))
-
-    @cached_property
-    def fingerprint(self) -> str:
-        digests = ":".join(table.fingerprint for table in self._tables)
+    def digest() -> str:
+        digests = ":".join(table.fingerprint for table in tables)
         return hashlib.sha256(digests.encode()).hexdigest()
 
+    table = Table(", ".join(table.source for table in tables), rows, digest)
+    table.columns = tuple(dict.fromkeys(chain(*(table.columns for table in tables))))
+    return table
 
-class SelectedRows(Table):
-    """The rows of a table that have one of some values in a column."""
 
-    def __init__(self, table: Table, column: str, values: Sequence[str]) -> None:
-        self.source, self.columns, self.unit = table.source, table.columns, table.unit
-        self._table, self._column, self._values = table, column, values
-
-    def rows(self) -> Iterator[Row]:
-        return (row for row in self._table.rows() if row.values.get(self._column) in self._values)
-
-    @cached_property
-    def fingerprint(self) -> str:
-        return f"{self._table.fingerprint}:{self._column} in {', '.join(self._values)}"
+def selected(table: Table, column: str, values: Sequence[str]) -> Table:
+    """Return the rows of a table that have one of these values in a column."""
+    part = Table(
+        table.source,
+        lambda: (row for row in table.rows() if row.values.get(column) in values),
+        lambda: f"{table.fingerprint}:{column} in {', '.join(values)}",
+    )
+    part.columns, part.unit = table.columns, table.unit
+    return part
 
 
 def check_names(source: str, columns: Iterable[str]) -> None:
@@ -269,10 +231,3 @@ def until_full(
 
 def _characters(row: Row) -> int:
     return sum(map(len, row.record))
-
-
-def _python_value(value: Any) -> Any:
-    """Return a NumPy or torch number as a Python number, pandas' missing value as None."""
-    if value is pd.NA or value is pd.NaT:
-        return None
-    return value.item() if getattr(value, "ndim", None) == 0 else value

@@ -13,7 +13,7 @@ import json
 import re
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping
-from functools import cached_property, partial
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -23,7 +23,15 @@ import pandas as pd
 import pyarrow as pa
 from pyarrow import parquet
 
-from tartan.data.table import UNREADABLE, ArrowTable, Row, Table, check_names, table_of_dataset
+from tartan.data.table import (
+    UNREADABLE,
+    ArrowTable,
+    Row,
+    Table,
+    check_names,
+    table_of_dataset,
+    table_of_rows,
+)
 from tartan.errors import UserError, first_line
 from tartan.files import check_is_file, sha256_of
 
@@ -70,6 +78,8 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
         raise UserError(f"{path}: the name must end in {endings}; .gz or .zst may follow")
     digest = partial(sha256_of, path)
     try:
+        if written_as == Format("json") and path.read_bytes().lstrip().startswith(b"["):
+            return table_of_rows(str(path), json.loads(path.read_bytes()))
         if written_as.kind == "parquet":
             file = parquet.ParquetFile(path, page_checksum_verification=True)
             return ArrowTable(str(path), file.schema_arrow, file.iter_batches, digest)
@@ -107,23 +117,23 @@ def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, Arr
 
 
 class TextTable(Table):
-    """Base of tables in text files."""
+    """Base of tables in text files, whose `read` yields the rows."""
 
     unit = "line"
 
     def __init__(self, path: Path, written_as: Format, source: str) -> None:
-        self.source, self._path, self._format = source, path, written_as
+        super().__init__(source, self.read, partial(sha256_of, path))
+        self._path, self._compression = path, written_as.compression
 
-    @cached_property
-    def fingerprint(self) -> str:
-        return sha256_of(self._path)
+    def read(self) -> Iterator[Row]:
+        raise NotImplementedError
 
     def lines(self) -> Iterator[tuple[int, str]]:
         """Yield the lines with their numbers and ends."""
         number = 0
         try:
             with (
-                pa.input_stream(str(self._path), self._format.compression) as stream,
+                pa.input_stream(str(self._path), self._compression) as stream,
                 io.BufferedReader(stream, 1 << 20) as file,
             ):
                 for number, line in enumerate(file, start=1):
@@ -142,7 +152,7 @@ class TextLines(TextTable):
     columns = ("text",)
     schema = pa.schema([("text", pa.string())])
 
-    def rows(self) -> Iterator[Row]:
+    def read(self) -> Iterator[Row]:
         for number, line in self.lines():
             text = line.rstrip("\r\n")
             yield Row(number, {"text": text}, self.place(number), (text,))
@@ -175,8 +185,7 @@ class DelimitedTable(TextTable):
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{source}: its header", self.columns)
 
-    def rows(self) -> Iterator[Row]:
-        """See `Table.rows`; rows are numbered by their first line, and all values are strings."""
+    def read(self) -> Iterator[Row]:
         names, width = self._names, len(self._names)
         seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
         for number, record in islice(self._records(), 1, None):
@@ -210,10 +219,10 @@ class DelimitedTable(TextTable):
             if width == 1 or len(lines) < 2 or any(len(row) != width for row in rows):
                 continue
             for place, values in enumerate(rows, start=number + first):
-                others = [(c, value.strip(' "')) for c, value in enumerate(values) if c != column]
-                if all(_occurs(value, seen[c], width) for c, value in others) and any(
-                    map(str.isalpha, values[column])
-                ):
+                texts = [value.strip(' "') for value in values]
+                others = [c for c in range(width) if c != column]
+                alike = all(texts[c] and _occurs(texts[c], seen[c], width) for c in others)
+                if alike and any(map(str.isalpha, values[column])):
                     raise UserError(
                         f"{self.place(place)}: a row inside a quoted field, which a double quote "
                         'without its counterpart opens; write it twice in a quoted field (""), '
@@ -240,41 +249,28 @@ class DelimitedTable(TextTable):
 
 
 class JsonTable(TextTable):
-    """A table of JSON objects, one on each line, or in a file of the kind `json`, in one list."""
+    """A table of JSON objects, one on each line."""
 
     schema = pa.schema([("record", pa.string())])
 
     def __init__(self, path: Path, written_as: Format, source: str) -> None:
         super().__init__(path, written_as, source)
-        first = next((line for _, line in self.lines() if line.strip()), "")
-        self._is_list = written_as.kind == "json" and first.lstrip().startswith("[")
-        self.unit = "row" if self._is_list else "line"
-        self.columns = self.names_in_sample()
+        self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
 
-    def rows(self) -> Iterator[Row]:
-        if self._is_list:
-            whole = _decoded("".join(line for _, line in self.lines()), self.source)
-            for number, values in enumerate(whole, start=1):
-                yield self._row(number, values, json.dumps(values, ensure_ascii=False))
-            return
+    def read(self) -> Iterator[Row]:
         for number, line in self.lines():
-            if record := line.strip(" \t\r\n"):
-                yield self._row(number, _decoded(record, self.place(number)), record)
-
-    def _row(self, number: int, values: Any, record: str) -> Row:
-        if not isinstance(values, dict):
-            raise UserError(f'{self.place(number)}: expected an object, {{"NAME": VALUE, ...}}')
-        return Row(number, values, self.place(number), (record,))
+            place, record = self.place(number), line.strip(" \t\r\n")
+            if not record:
+                continue
+            try:
+                values = json.loads(record)
+            except (ValueError, RecursionError) as error:
+                raise UserError(f"{place}: not JSON ({first_line(error)})") from error
+            if not isinstance(values, dict):
+                raise UserError(f'{place}: expected an object, {{"NAME": VALUE, ...}}')
+            yield Row(number, values, place, (record,))
 
 
 def _occurs(value: str, seen: set[str], width: int) -> bool:
     """Return whether a value is among others of its column, or a number among numbers."""
-    is_number = width > 2 and all(map(_NUMBER.fullmatch, (value, *seen)))
-    return bool(value) and (value in seen or is_number)
-
-
-def _decoded(text: str, place: str) -> Any:
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{place}: not JSON ({first_line(error)})") from error
+    return value in seen or (width > 2 and all(map(_NUMBER.fullmatch, (value, *seen))))

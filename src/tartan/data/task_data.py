@@ -22,7 +22,6 @@ from torch.utils.data import DataLoader
 from tartan.core.device import is_cpu, is_on_cpu
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.base import Weighting
 from tartan.data.batches import (
     BatchNeeds,
     EvaluationBatches,
@@ -31,12 +30,10 @@ from tartan.data.batches import (
     share_of,
     with_sampled_batches,
 )
-from tartan.data.held_out_text import HeldOutText
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
-from tartan.encoders.text_encoder import packs_texts, require_text_encoder
+from tartan.encoders.text_encoder import packs_texts
 from tartan.errors import UserError
-from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Count, Natural, checked
 
 
@@ -90,9 +87,7 @@ class TaskData(pl.LightningDataModule):
         num_workers: Natural | None = None,
     ) -> None:
         super().__init__()
-        self._source = prepared
-        self.sizes, self.seed = sizes, seed
-        self._num_workers = num_workers
+        self._source, self.sizes, self.seed, self._num_workers = prepared, sizes, seed, num_workers
 
     @cached_property
     def prepared(self) -> Prepared:
@@ -114,7 +109,7 @@ class TaskData(pl.LightningDataModule):
         which so are the same on any number of processes, dropout and masks included.
         """
         trainer, needs = self._running(), self._needs()
-        share = partial(share_of, **self._share(trainer)) if trainer.world_size > 1 else None
+        share = partial(share_of, **_share(trainer)) if trainer.world_size > 1 else None
 
         def next_step() -> int:
             if not trainer.overfit_batches:
@@ -124,8 +119,9 @@ class TaskData(pl.LightningDataModule):
 
         on_cuda = trainer.strategy.root_device.type == "cuda"
         workers = self._num_workers if self._num_workers is not None else 2 * on_cuda
-        if workers:
-            _allow_open_files()
+        if workers:  # each tensor that one sends is an open file
+            _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             atexit.register(_end_workers)
         return StepLoader(
             self.steps(needs, *self._arithmetic()),
@@ -142,10 +138,8 @@ class TaskData(pl.LightningDataModule):
         if not isinstance(batch, StepBatch) or not batch.unsized:
             return batch
         trainer = self._running()
-        weighting = getattr(trainer.lightning_module, "weighting", None)
-        assert isinstance(weighting, Weighting), "a module that samples tasks weighs them"
-        size = self.sizes.batch_size
-        whole = with_sampled_batches(batch, weighting, size, **self._share(trainer))
+        weighting: Any = trainer.lightning_module.weighting
+        whole = with_sampled_batches(batch, weighting, self.sizes.batch_size, **_share(trainer))
         on_cuda = trainer.strategy.root_device.type == "cuda"
         return whole.pin_memory() if on_cuda else whole  # as the loader pins the others
 
@@ -194,20 +188,18 @@ class TaskData(pl.LightningDataModule):
             "packed": self._packs(accelerator, precision, trains=True),
             "on_cpu": is_on_cpu(accelerator),
         }
-
-        def examples(name: str) -> TaskExamples:
+        tasks, meta = {}, None
+        for name in needs.tasks:
             objective = prepared.objective(name)
             collate = objective.collate(prepared.encoder, sizes.micro_batch_size, **layout)
-            group = prepared.draw_group(name)
-            return TaskExamples(prepared.rows(name), collate, sizes.batch_size, group)
-
-        meta = None
+            auxiliary = prepared.auxiliaries.get(name)
+            group = None if auxiliary is None else auxiliary[1].draw_group
+            tasks[name] = TaskExamples(prepared.rows(name), collate, sizes.batch_size, group)
         if needs.meta:
             collate = prepared.classification.collate(
                 prepared.encoder, sizes.micro_batch_size, training=False, **layout
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
-        tasks = {name: examples(name) for name in needs.tasks}
         return StepBatches(tasks, meta, self.epoch_steps(needs), self.seed, needs)
 
     def evaluation(
@@ -215,20 +207,24 @@ class TaskData(pl.LightningDataModule):
     ) -> EvaluationBatches:
         """Return a split of the end task, `train`, `dev` or `test`, in evaluation batches.
 
-        Without an end task, dev is the text that is held out of all corpora.
+        Without an end task, dev is the text that is held out of all corpora, with fixed masks.
         """
-        packed = self._packs(accelerator, precision, trains=False)
         prepared, size = self.prepared, self.sizes.evaluation_batch_size
+        options: dict[str, Any] = {"packed": self._packs(accelerator, precision, trains=False)}
         if split == "dev" and prepared.held_out is not None:
-            return self._held_out(prepared.held_out, packed)
-        rows = getattr(prepared.splits, split)
+            examples = [examples for _, examples in prepared.auxiliaries.values()]
+            objective: Any = examples[0].objective
+            options["mask_seed"] = prepared.held_out.seed
+            rows = datasets.concatenate_datasets(
+                [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
+            )
+        else:
+            objective, rows = prepared.classification, getattr(prepared.splits, split)
         if not len(rows):
             raise UserError(f"there is no {split} split")
         # not split for a CPU: a batch goes through whole, its texts sorted by length beforehand; in
         # a process's share it may have two texts (see `EvaluationBatches.share`)
-        collate = prepared.classification.collate(
-            prepared.encoder, max(2, size), training=False, packed=packed
-        )
+        collate = objective.collate(prepared.encoder, max(2, size), training=False, **options)
         return EvaluationBatches(TaskExamples(rows, collate, size))
 
     def _split(self, name: str) -> EvaluationBatches:
@@ -236,21 +232,6 @@ class TaskData(pl.LightningDataModule):
         if trainer.world_size > 1:
             batches = batches.share(trainer.global_rank, trainer.world_size)
         return batches
-
-    def _held_out(self, held_out: HeldOutText, packed: bool) -> EvaluationBatches:
-        """Return the held-out texts of all corpora, with fixed masks."""
-        prepared, size = self.prepared, self.sizes.evaluation_batch_size
-        examples = [examples for _, examples in prepared.auxiliaries.values()]
-        rows = datasets.concatenate_datasets(
-            [own.held_out.select_columns(["input_ids"]) for own in examples if own.held_out]
-        )
-        objective = examples[0].objective
-        assert isinstance(objective, MaskedLM), "TextAuxiliary has no other"
-        encoder = require_text_encoder(prepared.encoder, "continued pre-training")
-        collate = objective.collate(
-            encoder, max(2, size), training=False, packed=packed, mask_seed=held_out.seed
-        )
-        return EvaluationBatches(TaskExamples(rows, collate, size))
 
     def _packs(self, accelerator: str, precision: str, *, trains: bool) -> bool:
         encoder = self.prepared.encoder
@@ -260,13 +241,6 @@ class TaskData(pl.LightningDataModule):
         trainer = self._running()
         on_cpu = is_cpu(trainer.strategy.root_device)
         return "cpu" if on_cpu else "auto", str(trainer.precision)
-
-    def _share(self, trainer: pl.Trainer) -> dict[str, Any]:
-        return {
-            "rank": trainer.global_rank,
-            "count": trainer.world_size,
-            "equally_often": isinstance(trainer.strategy, ModelParallelStrategy),
-        }
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:
@@ -312,6 +286,14 @@ class StepLoader:
         """Do nothing: the Trainer restores its own step, from which the next batch follows."""
 
 
+def _share(trainer: pl.Trainer) -> dict[str, Any]:
+    return {
+        "rank": trainer.global_rank,
+        "count": trainer.world_size,
+        "equally_often": isinstance(trainer.strategy, ModelParallelStrategy),
+    }
+
+
 def _ignore_termination(worker: int) -> None:
     """Let the first process decide about SIGTERM: a scheduler sends it to the whole group."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -322,9 +304,3 @@ def _end_workers() -> None:
     for process in multiprocessing.active_children():
         if process.daemon:
             process.kill()
-
-
-def _allow_open_files() -> None:
-    """Raise the limit of open files: each tensor that a worker sends is one."""
-    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))

@@ -10,7 +10,7 @@ import datasets
 
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.corpus import Corpus, load_corpus, load_corpus_from_hub
-from tartan.data.held_out_text import HeldOutText
+from tartan.data.end_task import HeldOutText
 from tartan.data.selection import (
     choose_nearest,
     choose_part,

@@ -23,8 +23,7 @@ from tartan.data.auxiliary import (
     AuxiliarySettings,
     check_task_name,
 )
-from tartan.data.end_task import EndTask, EndTaskSource
-from tartan.data.held_out_text import HeldOutText
+from tartan.data.end_task import EndTask, EndTaskSource, HeldOutText
 from tartan.data.prepared import Labelled, Prepared
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
