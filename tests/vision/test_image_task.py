@@ -47,17 +47,6 @@ def test_every_image_of_the_data_set_has_one_place(classes, train, dev, seed):
     assert sorted(placed) == list(range(60))
 
 
-@settings(max_examples=30)
-@given(classes=end_classes)
-def test_labels_are_in_the_order_in_which_the_classes_are_named(classes):
-    task = MadeUpImages(end_classes=classes).load()
-    assert task.labels == tuple(classes)
-    for split in SPLITS:
-        images = getattr(task, split)
-        names = [NAMES[number % len(NAMES)] for number in numbers_of(images.images)]
-        assert [classes[label] for label in images.labels] == names
-
-
 def test_a_test_split_of_the_data_set_is_the_test_and_is_never_chosen_from():
     task = MadeUpImages(held_out=numbered(20, first=60)).load()
     found = numbers_by_split(task)
@@ -70,16 +59,6 @@ def test_the_choice_is_a_function_of_the_seed():
     first, again, other = (numbers_by_split(MadeUpImages(split_seed=n).load()) for n in (1, 1, 2))
     assert first == again
     assert all(first[split] != other[split] for split in SPLITS)
-
-
-def test_the_rows_are_the_images():
-    task = MadeUpImages().load()
-    splits = task.splits(encoder(), None)
-    for split in SPLITS:
-        rows, images = getattr(splits, split), getattr(task, split)
-        assert set(rows.column_names) == {"image", "label", "unseen"}
-        np.testing.assert_array_equal(rows["image"][:], images.images)
-        assert rows["label"][:].tolist() == images.labels.tolist()
 
 
 @pytest.mark.parametrize("separate_test", [False, True])

@@ -91,14 +91,6 @@ def test_a_method_trains_and_leaves_its_files(runs, method):
     ]
 
 
-def test_a_run_is_reproducible_bit_for_bit(runs, tmp_path):
-    first, again = runs("meta_tartan"), recorded_run(digits("meta_tartan"), tmp_path)
-    assert same(first.ends["joint"], again.ends["joint"])
-    assert [first.result[split] for split in ("dev", "test")] == [
-        again.result[split] for split in ("dev", "test")
-    ]
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_the_saved_classifier_scores_what_the_run_reported(runs, method):
     run = runs(method)
@@ -130,23 +122,6 @@ def test_the_validation_batch_leaves_no_trace_in_the_body(runs, option):
     assert same(part(first.ends["joint"], "heads"), part(other.ends["joint"], "heads"))
 
 
-def test_only_training_images_are_moved_and_mirrored(runs):
-    changed = ["classifier.shift=2", "classifier.flip=true"]
-    plain, moved = runs("meta_tartan"), runs("meta_tartan", *changed)
-    assert not same(body_of(plain), body_of(moved))
-    (first,), (other,) = (
-        run.data["joint"][0].tasks["end_task"].micro_batches for run in (plain, moved)
-    )
-    assert torch.equal(first.inputs["labels"], other.inputs["labels"])
-    assert not torch.equal(first.inputs["images"], other.inputs["images"])
-    for of in (
-        lambda r: r.data["joint"][0].meta_batch.micro_batches[0],
-        lambda r: r.dev["joint"][0],
-    ):
-        first, other = (of(run).inputs["images"] for run in (plain, moved))
-        assert torch.equal(first, other)
-
-
 @pytest.mark.parametrize("name", ["dwa", "mgda"])
 def test_a_weighting_trains_the_digits(name, tmp_path):
     run = recorded_run(digits("mt_tartan", f"weighting={name}"), tmp_path)
@@ -161,7 +136,7 @@ def test_a_weighting_trains_the_digits(name, tmp_path):
 
 @pytest.mark.longest
 def test_the_command_line_runs_an_experiment_on_images(run_cli, tmp_path):
-    done = run_cli("+experiment=digits_meta", "max_steps=2", "verbose=true", *SMALL)
+    done = run_cli("+experiment=digits_meta", "max_steps=2", *SMALL)
     assert done.returncode == 0, done.stderr
     (folder,) = (tmp_path / "runs" / "digits_meta").iterdir()
     for name in ("config.yaml", "steps.csv", "task_weights.png", "classifier/labels.json"):

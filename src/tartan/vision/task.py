@@ -1,4 +1,4 @@
-"""End tasks of some classes of an image data set, with the other classes as auxiliary task."""
+"""Tasks of images: some classes of a data set, and the other classes as auxiliary task."""
 
 from __future__ import annotations
 
@@ -6,22 +6,106 @@ import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import datasets
 import numpy as np
+import torch
 from sklearn.datasets import load_digits
+from torch import Tensor, nn
 
 from tartan.core.seeding import generator_for
+from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.order import choose_rows
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError, first_line
-from tartan.settings import Checked, Count, Natural, Size
-from tartan.vision.classification import ImageClassification
-from tartan.vision.wide_resnet import require_image_encoder
+from tartan.objectives.base import Collate, Row
+from tartan.objectives.classification import ClassWeights, Supervised
+from tartan.settings import Below1, Checked, Count, Natural, Size
+from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
+
+
+@dataclass(frozen=True)
+class ImageClassification(Checked, Supervised):
+    """Classifies images; a unit is an image.
+
+    Attributes:
+        classes: number of labels.
+        shift: maximum distance by which training images are shifted at random in each direction;
+            zeros fill the border [pixels].
+        flip: whether to mirror training images, left to right, with probability 1/2.
+        class_weights: see `Supervised`.
+        label_smoothing: see `Supervised`.
+    """
+
+    classes: int
+    shift: Natural = 0
+    flip: bool = False
+    class_weights: ClassWeights = None
+    label_smoothing: Below1 = 0.0
+
+    def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
+        features: Tensor = body(inputs["images"])
+        return features
+
+    def new_head(self, encoder: ImageEncoder) -> nn.Module:
+        return nn.Linear(encoder.hidden_size, self.classes)
+
+    def collate(
+        self,
+        encoder: ImageEncoder,
+        micro_batch_size: int,
+        *,
+        training: bool = True,
+        packed: bool = False,
+        on_cpu: bool = False,
+    ) -> Collate:
+        require_image_encoder(encoder, "classifier=images")
+        return partial(self._batch, encoder, micro_batch_size, training)
+
+    def _batch(
+        self,
+        encoder: ImageEncoder,
+        micro_batch_size: int,
+        training: bool,
+        rows: Sequence[Row],
+        rng: np.random.Generator,
+    ) -> Batch:
+        """Augment, normalise and split images, uint8 `(channels, height, width)` each."""
+        pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
+        if training:
+            pixels = self._augmented(pixels, rng)
+        scale = np.asarray([encoder.mean, encoder.std], dtype=np.float32)
+        mean, std = scale[:, :, None, None]
+        images = torch.from_numpy((pixels.astype(np.float32) / 255 - mean) / std)
+        inputs = {
+            "images": images.to(torch.get_default_dtype()),
+            "labels": torch.tensor([int(row["label"]) for row in rows]),
+            "unseen": torch.tensor([bool(row.get("unseen", False)) for row in rows]),
+        }
+        parts = []
+        for start in range(0, len(rows), micro_batch_size):
+            part = {k: v[start : start + micro_batch_size] for k, v in inputs.items()}
+            count = len(part["labels"])
+            parts.append(MicroBatch(part, units=count, examples=count))
+        return Batch(parts, examples=len(rows))
+
+    def _augmented(self, pixels: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """Return `pixels`, `(n, channels, height, width)`, randomly mirrored and shifted."""
+        if self.flip:
+            mirrored = rng.random(len(pixels)) < 0.5
+            pixels = np.where(mirrored[:, None, None, None], pixels[..., ::-1], pixels)
+        if not self.shift:
+            return pixels
+        height, width = pixels.shape[2:]
+        border = (self.shift, self.shift)
+        padded = np.pad(pixels, ((0, 0), (0, 0), border, border))
+        corners = rng.integers(0, 2 * self.shift + 1, (len(pixels), 2))
+        shifted = zip(padded, corners, strict=True)
+        return np.stack([image[:, y : y + height, x : x + width] for image, (y, x) in shifted])
 
 
 @dataclass(frozen=True)
@@ -35,7 +119,6 @@ class LabelledImages:
         return len(self.labels)
 
     def at(self, indices: np.ndarray) -> LabelledImages:
-        """Return the images at `indices`, int `(n,)`."""
         return LabelledImages(self.images[indices], self.labels[indices])
 
     def of(self, classes: Sequence[int]) -> LabelledImages:
@@ -45,14 +128,12 @@ class LabelledImages:
         return LabelledImages(chosen.images, np.asarray(labels, dtype=np.int64))
 
     def fingerprint(self) -> str:
-        """Return the SHA-256 of shape, pixels and labels."""
         digest = hashlib.sha256(str(self.images.shape).encode())
         digest.update(np.ascontiguousarray(self.images).tobytes())
         digest.update(self.labels.astype(np.int64).tobytes())
         return digest.hexdigest()
 
     def rows(self, **columns: Sequence[bool]) -> datasets.Dataset:
-        """Return rows with `image`, `label` and the further `columns`."""
         features = {
             "image": datasets.Array3D(self.images.shape[1:], "uint8"),
             "label": datasets.Value("int64"),
@@ -92,11 +173,7 @@ class ImageSource(Checked, ABC):
         """Return training images, test images (None without a test split), and class names."""
 
     def load(self) -> ImageTask:
-        """Choose the end task's images; without a test split, the rest is the test.
-
-        Raises:
-            UserError: a class is unknown, or has too few images.
-        """
+        """Choose the end task's images; without a test split, the rest is the test."""
         classes = [str(name) for name in self.end_classes]  # a digit may come as a number
         pool, test, names = self.read()
         if len(set(classes) & set(names)) < max(2, len(classes)):
@@ -116,7 +193,6 @@ class ImageSource(Checked, ABC):
         )
 
     def _split(self, labelled: LabelledImages, classes: Sequence[str]) -> list[np.ndarray]:
-        """Return the indices of the images of train, dev and the rest."""
         wanted = self.train_per_class + self.dev_per_class
         by_class = []
         for label, name in enumerate(classes):
@@ -152,15 +228,11 @@ class Cifar100Task(ImageSource):
         cache_dir: folder for the downloaded data set.
         data_dir: a folder that holds a copy of it in `cifar100/`: Parquet files whose names begin
             with `train` and `test`, at any depth; None reads it from the Hub.
-        image_column: the column that holds the image.
-        label_column: the column that holds the class (fine label).
     """
 
     hub: str
     cache_dir: str
     data_dir: str | None = None
-    image_column: str = "img"
-    label_column: str = "fine_label"
 
     def read(self) -> tuple[LabelledImages, LabelledImages, Sequence[str]]:
         cache = str(Path(self.cache_dir).expanduser() / "datasets")
@@ -171,8 +243,8 @@ class Cifar100Task(ImageSource):
         try:
             kind = "parquet" if files else self.hub
             splits = datasets.load_dataset(kind, data_files=files, cache_dir=cache)
-            names = list(splits["train"].features[self.label_column].names)
-            train, test = self._images(splits["train"]), self._images(splits["test"])
+            names = list(splits["train"].features["fine_label"].names)
+            train, test = _images_of(splits["train"]), _images_of(splits["test"])
         except Exception as error:  # of many kinds: no connection, no column, no image
             reason = first_line(error.__cause__ or error)
             raise UserError(
@@ -181,10 +253,11 @@ class Cifar100Task(ImageSource):
             ) from error
         return train, test, names
 
-    def _images(self, rows: datasets.Dataset) -> LabelledImages:
-        images = np.stack([np.asarray(i.convert("RGB"), np.uint8) for i in rows[self.image_column]])
-        labels = np.asarray(rows[self.label_column], dtype=np.int64)
-        return LabelledImages(images.transpose(0, 3, 1, 2), labels)
+
+def _images_of(rows: datasets.Dataset) -> LabelledImages:
+    images = np.stack([np.asarray(image.convert("RGB"), np.uint8) for image in rows["img"]])
+    labels = np.asarray(rows["fine_label"], dtype=np.int64)
+    return LabelledImages(images.transpose(0, 3, 1, 2), labels)
 
 
 @dataclass(frozen=True)
@@ -200,23 +273,14 @@ class ImageTask(EndTask):
     other_labels: tuple[str, ...]
 
     @property
-    def max_length(self) -> None:
-        return None
-
-    @property
     def label_counts(self) -> tuple[int, ...]:
         return tuple(np.bincount(self.train.labels, minlength=len(self.labels)).tolist())
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        return {}
 
     @property
     def fingerprints(self) -> dict[str, str]:  # type: ignore[override]
         return {split: getattr(self, split).fingerprint() for split in ("train", "dev", "test")}
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
-        """Return rows with `image`, `label` and `unseen`, if the encoder reads such images."""
         mean = require_image_encoder(encoder, f"task {self.name}").mean
         channels = self.train.images.shape[1]
         if len(mean) != channels:  # one value would be broadcast
@@ -252,7 +316,6 @@ class OtherClasses(Checked):
         require_image_encoder(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """Return the other classes' training images, or as many of them as the size asks for."""
         task = context.end_task
         if not isinstance(task, ImageTask) or len(task.other_labels) < 2:
             raise UserError(f"auxiliary {name} needs a task of images with two other classes")

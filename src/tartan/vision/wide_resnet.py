@@ -68,27 +68,18 @@ class _Block(nn.Module):
 
 @dataclass
 class ImageEncoder:
-    """An encoder of images (see `Encoder`).
+    """An encoder of images: `(n, channels, height, width)` to features `(n, hidden_size)`."""
 
-    Attributes:
-        name: the encoder's name in results.
-        body: maps images `(n, channels, height, width)` to features `(n, hidden_size)`.
-        hidden_size: width of the features.
-        mean: mean of each channel, of pixels scaled to [0, 1], by which inputs are normalised.
-        std: standard deviation of each channel, of pixels scaled to [0, 1].
-    """
-
-    name: str
+    name: str  # in results
     body: nn.Module
     hidden_size: int
-    mean: tuple[float, ...]
+    mean: tuple[float, ...]  # of each channel, of pixels scaled to [0, 1], to normalise inputs
     std: tuple[float, ...]
 
     def keep_head(self, head: nn.Module) -> None:
         """Do nothing: each task has classes, and so a head, of its own."""
 
     def recompute_activations(self) -> None:
-        """Refuse: the network has no gradient checkpointing."""
         raise UserError(f"encoder {self.name} has no gradient checkpointing")
 
     def save_classifier(
@@ -113,7 +104,6 @@ class ImageEncoder:
 
     @classmethod
     def from_description(cls, name: str, description: Mapping[str, Any]) -> ImageEncoder:
-        """Build the network that `description` holds the sizes of, with random weights."""
         return replace(WideResNetSource(**description).load(), name=name)
 
 
@@ -147,7 +137,6 @@ class WideResNetSource(Checked):
             raise UserError("mean and std need one value for each colour channel")
 
     def load(self) -> ImageEncoder:
-        """Build the network, and leave the caller's random state as it was."""
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(self.seed)
             body = WideResNet(len(self.mean), self.depth, self.width, self.dropout)
