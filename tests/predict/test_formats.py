@@ -82,7 +82,8 @@ def test_parquet_keeps_types_and_order(predict, tmp_path, monkeypatch):
     pq.write_table(table, source, row_group_size=6)
     predict(source, target, text="text")
     found = pq.read_table(target)
-    assert found.drop_columns(ADDED).equals(table)
+    assert found.drop_columns(ADDED).schema.equals(table.schema)
+    assert found.drop_columns(ADDED).to_pylist() == table.to_pylist()
     assert found.schema.metadata[b"made"] == b"by hand"
     assert found.schema.names == [*table.schema.names, *ADDED]
     check_predictions({name: found[name].to_pylist() for name in ADDED})

@@ -122,7 +122,7 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
     examples = []
     kind: type | None = None
     for row in table.rows():
-        if row.record and not any(map(str.strip, row.record)):
+        if row.fields and not any(map(str.strip, row.fields)):
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)

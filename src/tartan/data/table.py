@@ -33,27 +33,13 @@ class Row(NamedTuple):
         number: the line at which the row begins, or its position among the rows; from 1.
         values: by column: strings in CSV; strings, numbers, ... in JSON and Parquet.
         place: source and number for messages, e.g. `labels.csv, line 3`.
-        record: the row as it was written: the fields of CSV, or the JSON object.
+        fields: all fields of CSV, also of columns without a name.
     """
 
     number: int
     values: Mapping[str, Any]
     place: str
-    record: Sequence[str] = ()
-
-
-class Chunk(NamedTuple):
-    """Consecutive rows that fit into memory, and the same rows as an Arrow table."""
-
-    rows: list[Row]
-    columns: pa.Table
-
-    def digest(self) -> str:
-        """Return a checksum of the content."""
-        with pa.BufferOutputStream() as sink:
-            with pa.ipc.new_stream(sink, self.columns.schema) as stream:
-                stream.write_table(self.columns)
-            return hashlib.sha256(sink.getvalue()).hexdigest()
+    fields: Sequence[str] = ()
 
 
 class Table:
@@ -62,7 +48,7 @@ class Table:
     Attributes:
         source: the file's path, or the data set's name.
         columns: column names; of JSON lines, those of the first rows. Empty without a header.
-        schema: schema of the chunks: typed columns of Parquet, strings of CSV, `record` of JSON.
+        schema: names and types of the columns; empty where rows have other columns each.
         unit: what `Row.number` counts: `line` or `row`.
     """
 
@@ -84,13 +70,11 @@ class Table:
         """A string that changes when the content changes."""
         return self._digest()
 
-    def chunks(self) -> Iterator[Chunk]:
-        """Yield all rows in chunks, whose bounds depend on the input alone."""
+    def chunks(self) -> Iterator[list[Row]]:
+        """Yield all rows, some at a time that fit into memory; which depends on them alone."""
         rows = self.rows()
         while some := list(until_full(rows, CHUNK_ROWS, CHUNK_CHARACTERS, _characters)):
-            fields = zip(*(row.record for row in some), strict=True)
-            arrays = [pa.array(field, pa.string()) for field in fields]
-            yield Chunk(some, pa.Table.from_arrays(arrays, schema=self.schema))
+            yield some
 
     def place(self, number: int) -> str:
         """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
@@ -98,7 +82,7 @@ class Table:
 
     def sample(self) -> list[Row]:
         """Return the first rows."""
-        return list(until_full(self.rows(), SAMPLE, CHUNK_CHARACTERS, _characters))
+        return list(islice(self.rows(), SAMPLE))
 
 
 class ArrowTable(Table):
@@ -116,7 +100,7 @@ class ArrowTable(Table):
         digest: Callable[[], str],
         labels: Mapping[str, Sequence[str]] | None = None,
     ) -> None:
-        super().__init__(source, lambda: chain.from_iterable(c.rows for c in self.chunks()), digest)
+        super().__init__(source, self._typed_rows, digest)
         self.schema, self.columns = schema, tuple(schema.names)
         self._read, self._labels = read, labels or {}
         check_names(f"{source}: its schema", self.columns)
@@ -127,22 +111,19 @@ class ArrowTable(Table):
         labels = [row.values[column] for row in self.sample() for column in self._labels]
         return bool(labels) and all(label is None for label in labels)
 
-    def chunks(self) -> Iterator[Chunk]:
-        done = 0
+    def _typed_rows(self) -> Iterator[Row]:
+        number = 0
         try:
             for batch in self._read(CHUNK_ROWS):
-                rows = []
-                for number, values in enumerate(batch.to_pylist(), start=done + 1):
+                for values in batch.to_pylist():
+                    number += 1
                     for column, names in self._labels.items():
                         label = values[column]
                         values[column] = None if label is None or label < 0 else names[label]
-                    rows.append(Row(number, values, self.place(number)))
-                done += len(rows)
-                whole = batch if isinstance(batch, pa.Table) else pa.Table.from_batches([batch])
-                yield Chunk(rows, whole.cast(self.schema))
+                    yield Row(number, values, self.place(number))
         except UNREADABLE as error:
             raise UserError(
-                f"{self.source} cannot be read after row {done}: {first_line(error)}"
+                f"{self.source} cannot be read after row {number}: {first_line(error)}"
             ) from error
 
 
@@ -230,4 +211,4 @@ def until_full(
 
 
 def _characters(row: Row) -> int:
-    return sum(map(len, row.record))
+    return sum(len(value) for value in row.values.values() if isinstance(value, str))

@@ -155,7 +155,7 @@ class TextLines(TextTable):
     def read(self) -> Iterator[Row]:
         for number, line in self.lines():
             text = line.rstrip("\r\n")
-            yield Row(number, {"text": text}, self.place(number), (text,))
+            yield Row(number, {"text": text}, self.place(number))
 
 
 class DelimitedTable(TextTable):
@@ -180,8 +180,8 @@ class DelimitedTable(TextTable):
         blanks = any(re.search(rf'{re.escape(self.separator)} +"(?!")', line) for line in first)
         self._options: dict[str, Any] = {"quoting": quotes, "skipinitialspace": blanks}
         _, names = next(self._records(), (0, []))
-        self.schema = pa.schema([(name, pa.string()) for name in names])
         self._names = [name.strip() for name in names]
+        self.schema = pa.schema([(name, pa.string()) for name in self._names])
         self.columns = tuple(name for name in self._names if name)
         check_names(f"{source}: its header", self.columns)
 
@@ -251,8 +251,6 @@ class DelimitedTable(TextTable):
 class JsonTable(TextTable):
     """A table of JSON objects, one on each line."""
 
-    schema = pa.schema([("record", pa.string())])
-
     def __init__(self, path: Path, written_as: Format, source: str) -> None:
         super().__init__(path, written_as, source)
         self.columns = tuple(dict.fromkeys(name for row in self.sample() for name in row.values))
@@ -268,7 +266,7 @@ class JsonTable(TextTable):
                 raise UserError(f"{place}: not JSON ({first_line(error)})") from error
             if not isinstance(values, dict):
                 raise UserError(f'{place}: expected an object, {{"NAME": VALUE, ...}}')
-            yield Row(number, values, place, (record,))
+            yield Row(number, values, place)
 
 
 def _occurs(value: str, seen: set[str], width: int) -> bool:

@@ -25,7 +25,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
-from tartan.data.table import Chunk, Table
+from tartan.data.table import Row, Table
 from tartan.data.table_file import TABLES, Format, Quoting, format_of, open_table, open_text
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
@@ -128,16 +128,18 @@ def predict_file(settings: Settings) -> Predicted:
         device = torch.device(automatic if settings.device == "auto" else settings.device)
         predictor = Predictor(classifier, device, settings.batch_size, length)
         writer = Writer(table, written_as, classifier.labels, settings.prefix)
-        rows, digest = _read_through(table, columns)
+        # read once before, so that a flaw is found before hours of predictions
+        rows = sum(len(_texts(chunk, columns)[0]) for chunk in table.chunks())
         if target is None:
             with open(sys.stdout.fileno(), "wb", closefd=False) as out, writer.open(out):
                 _predict(table, rows, columns, predictor, writer, None)
             return Predicted(rows, writer.counts, 0)
         files = sorted(path for path in classifier.folder.iterdir() if path.is_file())
         content = [(path.name, sha256_of(path)) for path in files]
-        options = (columns.text, columns.pair, settings.batch_size, length, str(device))
+        read = (table.fingerprint, settings.quoting, columns.text, columns.pair)
+        options = (*read, settings.batch_size, length, str(device))
         with _unfinished(target).open("a+b") as file:
-            unfinished = Unfinished(file, (digest, content, options), len(classifier.labels))
+            unfinished = Unfinished(file, (content, options), len(classifier.labels))
 
             def write(path: Path) -> None:
                 with writer.open(str(path)):
@@ -189,21 +191,11 @@ class Unfinished:
         os.fsync(self._file.fileno())
 
 
-def _read_through(table: Table, columns: Columns) -> tuple[int, str]:
-    """Return the number of rows, and a digest of them, once all of them could be read."""
-    rows, digest = 0, hashlib.sha256()
-    for chunk in table.chunks():
-        _texts(chunk, columns)
-        digest.update(chunk.digest().encode())
-        rows += len(chunk.rows)
-    return rows, digest.hexdigest()
-
-
-def _texts(chunk: Chunk, columns: Columns) -> tuple[list[str], list[str] | None]:
-    texts = [text_of(row, columns.text) for row in chunk.rows]
+def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str] | None]:
+    texts = [text_of(row, columns.text) for row in chunk]
     if columns.pair is None:
         return texts, None
-    return texts, [text_of(row, columns.pair) for row in chunk.rows]
+    return texts, [text_of(row, columns.pair) for row in chunk]
 
 
 def _predict(
@@ -217,17 +209,17 @@ def _predict(
     with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
         task = bar.add_task("predicting", total=rows)
         for chunk in table.chunks():
-            probabilities = unfinished.read(len(chunk.rows)) if unfinished else None
+            probabilities = unfinished.read(len(chunk)) if unfinished else None
             if probabilities is None:
                 probabilities = predictor.predict(*_texts(chunk, columns))
                 finite = np.isfinite(probabilities).all(axis=1)
                 if not finite.all():  # the first class is no default
-                    place = chunk.rows[int(finite.argmin())].place
+                    place = chunk[int(finite.argmin())].place
                     raise UserError(f"{place}: the classifier gives it no finite probabilities")
                 if unfinished:
                     unfinished.append(probabilities)
             writer.write(chunk, probabilities)
-            bar.advance(task, len(chunk.rows))
+            bar.advance(task, len(chunk))
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tartan.data.table import Chunk, Row, Table
+from tartan.data.table import Row, Table
 from tartan.data.table_file import DelimitedTable, Format, JsonTable
 from tartan.errors import UserError
 
@@ -42,6 +42,7 @@ class Writer:
         self._check_free(self._columns, table.source)
         types = [pa.string(), *(pa.float32() for _ in labels)]
         added = list(map(pa.field, self._added, types))
+        self._read = table.schema
         self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
 
     @contextmanager
@@ -56,8 +57,8 @@ class Writer:
                 self._write_csv([[*self._columns, *self._added]])
             yield
 
-    def write(self, chunk: Chunk, probabilities: np.ndarray) -> None:
-        """Write the rows of a chunk with the probability of each label, float32 `(rows, labels)`.
+    def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> None:
+        """Write rows with the probability of each label, float32 `(rows, labels)`.
 
         A `UserError` says that the format cannot hold them.
         """
@@ -65,21 +66,20 @@ class Writer:
         self.counts.update(predicted)
         if self._target.kind == "parquet":
             added = [pa.array(predicted), *map(pa.array, probabilities.T)]
-            self._file.write_table(pa.table([*chunk.columns.columns, *added], schema=self._schema))
+            read = pa.Table.from_pylist([dict(row.values) for row in rows], self._read)
+            self._file.write_table(pa.table([*read.columns, *added], schema=self._schema))
             return
         # as few digits as give the same float32 back
         scores = [[float(str(value)) for value in column] for column in probabilities.T]
         added = list(zip(predicted, *scores, strict=True))
         if self._is_csv:
-            fields = [column.to_pylist() for column in chunk.columns.columns]
-            rows = map(self._fields, chunk.rows) if self._of_json else zip(*fields, strict=True)
-            self._write_csv([*row, *new] for row, new in zip(rows, added, strict=True))
+            fields = map(self._fields, rows)
+            self._write_csv([*row, *new] for row, new in zip(fields, added, strict=True))
             return
-        records = chunk.columns.to_pylist()
         if self._of_json:
-            for row in chunk.rows:
+            for row in rows:
                 self._check_free(row.values, row.place)
-            records = [dict(row.values) for row in chunk.rows]
+        records = [dict(row.values) for row in rows]
         for record, new in zip(records, added, strict=True):
             record |= dict(zip(self._added, new, strict=True))
         self._file.write("".join(f"{_as_json(record)}\n" for record in records).encode())
@@ -96,8 +96,10 @@ class Writer:
         if taken := set(self._added).intersection(columns):
             raise UserError(f"{place}: there is a column {min(taken)} already; use prefix=PREFIX")
 
-    def _fields(self, row: Row) -> list[Any]:
-        """Return the values of a JSON object in the columns that the first rows have."""
+    def _fields(self, row: Row) -> Sequence[Any]:
+        """Return the fields of CSV; of JSON, the values in the columns of the first rows."""
+        if row.fields:
+            return row.fields
         if others := row.values.keys() - set(self._columns):
             raise UserError(
                 f"{row.place}: the first rows have no {min(others)}; name an output that ends in "
