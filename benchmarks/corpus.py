@@ -46,7 +46,7 @@ def measure_build(
     command = [
         sys.executable, "-m", "tartan", "build-corpus", f"sources={quoted(articles)}",
         f"output={quoted(corpus)}", f"field_of_study=[{FIELD}]",
-        f"executor.workers={workers}", *options,
+        f"workers={workers}", *options,
     ]  # fmt: skip
     began = time.perf_counter()
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)

@@ -41,7 +41,6 @@ _INTRODUCTIONS = {
     "classifier": "The end task's head and loss.",
     "debug": "Settings to try a command out with.",
     "encoder": "The shared body, its tokenizer and, where it brings one, its masked-LM head.",
-    "executor": "Where the tasks of `python -m src.build_corpus` run; the corpus is the same.",
     "language": "In which language the articles of `python -m src.build_corpus` are.",
     "logger": "Where step and dev metrics go, besides `result.json` and `steps.csv`.",
     "method": "A method is a list of stages. Their options are `method.stages.NAME.…`: see "

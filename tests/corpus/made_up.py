@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 
 from tartan.corpus.build import build_corpus
-from tartan.corpus.settings import ExampleOptions, Options
+from tartan.corpus.options import ExampleOptions, Options
 
 FIELDS = (["Computer Science"], ["Biology", "Medicine"], None, ["Computer Science", "Physics"])
 
@@ -67,7 +67,7 @@ def options(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=No
         "cache_dir": "cache",
         "quality": given.pop("filters", {}),
         "language": {},
-        "executor": {"_target_": "tartan.corpus.build.LocalTasks", "workers": workers},
+        "workers": workers,
     }
     return Options(
         sources=str(sources),

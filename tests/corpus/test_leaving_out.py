@@ -9,7 +9,7 @@ import random
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.corpus.settings import options_of
+from tartan.corpus.options import options_of
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.corpus.made_up import built, contents, texts_of, write_shard
@@ -53,7 +53,7 @@ def test_examples_with_texts_of_dev_and_test_stay_out_and_are_counted(tmp_path, 
     assert texts_of(tmp_path / "out") == [clean[0], *allowed, *clean[1:]]
     assert corpus.counts["examples"]["contaminated"] == 2
     built(tmp_path / "in", tmp_path / "plain", decontaminate=12)
-    with pytest.raises(UserError, match="evaluated is None there"):
+    with pytest.raises(UserError, match="of other evaluated;"):
         built(tmp_path / "in", tmp_path / "plain", tasks={"task": config})
 
 

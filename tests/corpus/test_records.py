@@ -1,12 +1,25 @@
-"""Records of every layout of S2ORC and peS2o, and what is no record."""
+"""Records of every layout of S2ORC and peS2o, what is no record, and which files hold them."""
 
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from tartan.corpus.records import BREAK, BadRecordError, fields_of, identity_of, record_of, text_of
+from tartan.corpus.options import ExampleOptions
+from tartan.corpus.records import (
+    BREAK,
+    BadRecordError,
+    fields_of,
+    find_files,
+    identity_of,
+    record_of,
+    text_of,
+)
+from tartan.corpus.steps import words_of_examples
+from tartan.errors import UserError
+from tests.corpus.made_up import write_shard
 
 
 def span(start, end):
@@ -91,19 +104,13 @@ def test_a_line_that_is_no_record_says_why(line, reason):
     ("record", "reason"),
     [
         ({"title": "t"}, "none of the keys body_text"),
-        ({"text": 3}, "'text' must be text or a list of paragraphs"),
-        ({"body_text": [{"section": "s"}]}, "'body_text' must be text or a list"),
-        ({"content": "text"}, "'content' has no spans"),
-        ({"content": {"text": 1}}, "'content' must be text or a list"),
-        (
-            {"content": {"text": "ab", "annotations": {"paragraph": [span(1, 3)]}}},
-            "outside of the text",
-        ),
+        ({"text": 3}, "unknown layout"),
+        ({"text": [3]}, "unknown layout"),
+        ({"body_text": [{"section": "s"}]}, "unknown layout"),
+        ({"content": "text"}, "unknown layout"),
+        ({"content": {"text": 1}}, "unknown layout"),
         *(
-            (
-                {"content": {"text": "ab", "annotations": {"paragraph": spans}}},
-                "'content' has no spans",
-            )
+            ({"content": {"text": "ab", "annotations": {"paragraph": spans}}}, "unknown layout")
             for spans in ("[" * 100_000, [{"start": float("inf"), "end": 1}], [3])
         ),
     ],
@@ -111,3 +118,29 @@ def test_a_line_that_is_no_record_says_why(line, reason):
 def test_text_of_an_unknown_layout_says_why(record, reason):
     with pytest.raises(BadRecordError, match=reason):
         text_of(record)
+
+
+@pytest.mark.parametrize("by", ["paragraph", "words", "line", "document"])
+def test_a_blank_text_has_no_words(by):
+    """A filter of articles may have left nothing of one."""
+    assert not any(words_of_examples(" \n\n ", ExampleOptions(by, 4, 1)))
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("b.jsonl.gz", "a.jsonl", "c.JSON", "notes.txt"):
+        write_shard(tmp_path / "in" / name, [{"text": name}])
+    return tmp_path / "in"
+
+
+def test_a_folder_a_pattern_and_a_file_name_their_files_in_order_and_once(folder):
+    def names(*entries):
+        return [path.name for path in find_files(entries, "sources")]
+
+    os.mkfifo(folder / "pipe.jsonl")
+    assert names(str(folder)) == ["a.jsonl", "b.jsonl.gz", "c.JSON"]
+    assert names(f"{folder}/*.gz", str(folder)) == ["b.jsonl.gz", "a.jsonl", "c.JSON"]
+    assert names(str(folder / "a.jsonl")) == ["a.jsonl"]
+    for entry in ("none.jsonl", "*.gz2", "notes.txt"):
+        with pytest.raises(UserError, match=f"sources: .*{entry[1:]}: no files that end in"):
+            find_files([str(folder / entry)], "sources")

@@ -1,185 +1,131 @@
-"""Builds a corpus folder from files of articles, in resumable steps of datatrove blocks.
+"""Builds a corpus folder from files of articles, in steps that are resumed where they stopped.
 
 Each source file becomes a part: its examples and their digests. The digests of all parts tell which
-examples repeat an earlier one; each part is then written again without these, as a shard. datatrove
-marks the tasks that are finished, so that the same command continues after an interruption. No step
+examples repeat an earlier one; each part is then written again without these, as a shard. No step
 depends on the number of processes, or on what was interrupted.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import platform
 import shutil
 import signal
-import subprocess
-import sys
 import threading
-from collections.abc import Callable, Iterator, Mapping
-from copy import deepcopy
+from collections import Counter
+from collections.abc import Callable
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from datatrove.data import Document
-from datatrove.executor import LocalPipelineExecutor
-from datatrove.pipeline import dedup
-from datatrove.utils.hashing import HashConfig
 from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from tartan.corpus.blocks import Blocks, SpaceTokenizer, read_json, write_json
-from tartan.corpus.settings import Options, listed
-from tartan.corpus.sources import find_sources
+from tartan.corpus.options import Options, listed
+from tartan.corpus.records import find_files
+from tartan.corpus.steps import Steps, Task
 from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
-from tartan.files import disk_advice, process_lock
+from tartan.files import disk_advice, process_lock, sha256_of, write_text_durably
 from tartan.methods.launch import end_with
-from tartan.settings import build
+from tartan.settings import build, differing
 
-Step: TypeAlias = tuple[str, int, list[Callable[..., Any]]]
-"""A step's name, its number of tasks, and the blocks that each task runs: datatrove's, or functions
-of the documents that the block before it gives, the task's rank and the number of tasks."""
+Say: TypeAlias = Callable[[str], object]
 
 
-def build_corpus(options: Options, say: Callable[[str], object]) -> Manifest | None:
+def build_corpus(options: Options, say: Say) -> Manifest:
     """Build a corpus, continue building it, or find that it is finished.
 
-    Args:
-        options: what to build.
-        say: takes a line about the progress.
-
-    Returns:
-        The finished corpus' manifest; None where jobs were submitted that will build it.
+    `say` takes a line about the progress.
     """
     logger.disable("datatrove")  # its log would bury the one line of an error
     output = Path(str(options.output)).expanduser()
-    blocks = Blocks(
+    steps = Steps(
         output.resolve() / "building",
         options,
-        find_sources(listed(options.sources), "sources"),
-        find_sources(listed(options.metadata), "metadata"),
+        find_files(listed(options.sources), "sources"),
+        find_files(listed(options.metadata), "metadata"),
+        _evaluated_texts(options),
     )
-    if any(Path(source.name).parent == output.resolve() for source in blocks.sources):
+    if any(source.parent == output.resolve() for source in steps.sources):
         raise UserError(f"output={output} is the folder of the articles")
-    evaluated = _evaluated_texts(options)
     busy = f"another process is building {output}"
     with process_lock(output / "build.lock", busy), disk_advice(output):
-        wanted = _described(blocks, evaluated)
+        wanted = _described(steps)
         if (output / MANIFEST).is_file():
             manifest = read_manifest(output)
             _check_same(wanted, manifest.model_dump(), output)
             say(f"{output} holds this corpus, finished; comparing checksums")
             check_shards(output, manifest)
         else:
-            _begin(output, wanted, evaluated, say)
-            if not _run(blocks.building, _steps(blocks), options.executor, say):
-                return None
+            _begin(output, wanted, say)
+            for name, count, task in steps.in_order():
+                _run(steps.building / name, count, task, options.workers)
+                say(f"{name}: {count:,} tasks done")
+            _finish(output)
         (output / BEGUN).unlink(missing_ok=True)  # what an interruption leaves does not count
-        shutil.rmtree(blocks.building, ignore_errors=True)
+        shutil.rmtree(steps.building, ignore_errors=True)
         return read_manifest(output)
 
 
-class LocalTasks(LocalPipelineExecutor):
-    """Runs tasks in processes of this machine; with one worker, in this process.
-
-    datatrove's own pool of processes would wait for ever for a process that was killed.
-    """
-
-    def run(self) -> None:
-        """Run the tasks that are not finished."""
-        ranks = self.get_incomplete_ranks()
-        try:
-            tasks = (delayed(_run_task)(self, rank, os.getpid()) for rank in ranks)
-            Parallel(min(self.workers, len(ranks)) or 1, batch_size=1)(tasks)
-        except TerminatedWorkerError as error:
-            raise UserError(
-                "a process was killed, perhaps because memory ran out; the same command continues, "
-                "with a lower executor.workers it needs less"
-            ) from error
+def _run(notes: Path, count: int, task: Task, workers: int) -> None:
+    """Run the tasks whose counts are not stored yet, in processes of this machine."""
+    named = {rank: notes / f"{rank:05d}.json" for rank in range(count)}
+    left = {rank: note for rank, note in named.items() if not note.is_file()}
+    tasks = (delayed(_run_task)(task, rank, note, os.getpid()) for rank, note in left.items())
+    try:
+        Parallel(min(workers, len(left)) or 1, batch_size=1)(tasks)
+    except TerminatedWorkerError as error:
+        raise UserError(
+            "a process was killed, perhaps because memory ran out; the same command continues, "
+            "with a lower `workers` it needs less"
+        ) from error
+    except ImportError as error:  # of a filter
+        raise UserError(first_line(error)) from error
 
 
-def _run_task(executor: LocalTasks, rank: int, parent: int) -> None:
+def _run_task(task: Task, rank: int, note: Path, parent: int) -> None:
     logger.disable("datatrove")
     if os.getpid() != parent:  # joblib can be told to start none
         if threading.current_thread() is threading.main_thread():
             signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
         end_with(parent)  # so that two never write the same file
-    deepcopy(executor)._run_for_rank(rank)  # a block may keep state, which is of one file
+    counts = task(rank)
+    os.sync()  # what the task wrote is there before it counts as finished
+    _write_json(note, counts)
 
 
-def _steps(blocks: Blocks) -> Iterator[Step]:
-    """Yield the steps in order: what becomes of articles, from their files to the manifest."""
-    count = len(blocks.sources)
-    if blocks.metadata:
-        yield "metadata", len(blocks.metadata), [blocks.choose_articles]
-    filters = _filters(blocks.options.filters)
-    yield "sources", count, [blocks.read_articles, *filters, blocks.write_examples]
-    yield "repeats", 1, [blocks.write_repeats]
-    if blocks.options.near_duplicates:
-        near = blocks.building / "near"
-        signatures, pairs = str(near / "signatures"), str(near / "pairs")
-        # not xxHash: its 4th version refuses what datatrove passes to it
-        config = dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
-        signed = dedup.MinhashDedupSignature(signatures, config, SpaceTokenizer())
-        yield "signatures", count, [blocks.kept_examples, signed]
-        paired = dedup.MinhashDedupBuckets(signatures, pairs, config=config)
-        yield "buckets", config.num_buckets, [paired]
-        yield "clusters", 1, [dedup.MinhashDedupCluster(pairs, str(near), config)]
-    yield "shards", count, [blocks.write_shard]
-    yield "manifest", 1, [blocks.write_manifest]
-
-
-def _flush(data: object, rank: int, world: int) -> None:
-    """Flush the disks: what a task wrote is there before datatrove marks the task as finished."""
-    os.sync()
-
-
-def _run(
-    building: Path,
-    steps: Iterator[Step],
-    executor: Mapping[str, Any],
-    say: Callable[[str], object],
-) -> bool:
-    """Run the steps, or submit them as jobs; return whether they are finished."""
-    # jobs and workers find this environment and this code by the submitting shell's
-    paths = {"PATH": Path(sys.executable).parent, "PYTHONPATH": Path(__file__).parents[2]}
-    for name, path in paths.items():
-        os.environ[name] = os.pathsep.join([str(path), *filter(None, [os.environ.get(name)])])
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # or Ray tells its makers
-    previous, jobs = None, []
-    for name, tasks, pipeline in steps:
-        make = build({**executor, "_partial_": True}, "executor")
-        marks = str(building / "tasks" / name)
-        step = make(pipeline=[*pipeline, _flush], tasks=tasks, logging_dir=marks)
-        submits, done = hasattr(step, "job_id"), "done"
-        if submits:
-            step.depends = previous
-        step.run()
-        previous = step
-        if submits and step.job_id != -1:  # else all its tasks were done before
-            jobs.append(step.job_id)
-            done = f"in job {step.job_id}"
-            # at once: a step that cannot be submitted leaves the jobs before it
-            write_json(building / "jobs.json", jobs)
-        elif not submits and (left := step.get_incomplete_ranks()):
-            logs = step.logging_dir.resolve_paths("logs")
-            raise UserError(f"{len(left)} tasks of {name} failed; {logs} says why")
-        say(f"{name}: {tasks:,} tasks {done}")
-    return not jobs
-
-
-def _filters(configs: Mapping[str, Any]) -> list[Any]:
-    """Return the filters of articles, after trying each on a text, so that they fail early."""
-    for name, config in configs.items():
-        try:
-            # another one: a model that it reads cannot be sent to other processes
-            build(config, name).filter(Document("A text to try the filter on.", "0"))
-        except (OSError, ImportError, ValueError) as error:
-            raise UserError(f"{name} cannot be used: {first_line(error)}") from error
-    return [build(config, name) for name, config in configs.items()]
+def _finish(output: Path) -> None:
+    """Put the shards into the corpus' folder, and write the manifest, which finishes it."""
+    building = output / BEGUN.parent
+    shards = [_read_json(note) for note in sorted(building.glob("shards/*.json"))]
+    notes = [_read_json(note) for note in building.glob("[mer]*/*.json")]
+    total = {
+        kind: sum((Counter(note[kind]) for note in notes if kind in note), Counter())
+        for kind in ("metadata", "records", "examples")
+    }
+    kept = sum(shard["examples"] for shard in shards)
+    records = {name: total["records"][name] for name in ("read", "other_field", "no_text", "bad")}
+    records["kept"] = total["examples"].pop("articles", 0)
+    left_out = ("other_field", "no_text", "bad", "kept")
+    records["filtered"] = records["read"] - sum(records[name] for name in left_out)
+    examples = {name: total["examples"][name] for name in ("made", "too_short", "contaminated")}
+    examples |= {"repeated": sum(note.get("repeated", 0) for note in notes), "kept": kept}
+    left_out = ("too_short", "contaminated", "repeated", "kept")
+    examples["near_repeated"] = examples["made"] - sum(examples[name] for name in left_out)
+    counts: dict[str, Any] = {"records": records, "examples": examples}
+    counts["words"] = sum(shard["words"] for shard in shards)
+    if total["metadata"]:
+        counts["metadata"] = {name: total["metadata"][name] for name in ("read", "bad")}
+    if not kept:
+        raise UserError(f"no examples: {counts}")
+    manifest = Manifest(**_read_json(output / BEGUN), counts=counts, shards=shards)
+    for path in building.glob("shard-*.arrow"):
+        path.replace(output / path.name)
+    _write_json(output / MANIFEST, manifest.model_dump())
 
 
 def _evaluated_texts(options: Options) -> list[str]:
@@ -199,51 +145,49 @@ def _evaluated_texts(options: Options) -> list[str]:
     return texts
 
 
-def _described(blocks: Blocks, evaluated: list[str]) -> dict[str, Any]:
+def _described(steps: Steps) -> dict[str, Any]:
     """Return all that decides a corpus, as its manifest has it."""
-    digest = sha256("\n".join(evaluated).encode()).hexdigest() if evaluated else None
+    texts = steps.evaluated
+    digest = sha256("\n".join(texts).encode()).hexdigest() if texts else None
     return {
         "layout": LAYOUT,
-        "settings": blocks.options.deciding() | {"evaluated": digest},
-        "sources": [source.description() for source in blocks.sources],
-        "metadata": [source.description() for source in blocks.metadata],
+        "settings": steps.options.deciding() | {"evaluated": digest},
+        "sources": list(map(_file, steps.sources)),
+        "metadata": list(map(_file, steps.metadata)),
     }
 
 
-def _begin(
-    output: Path, wanted: dict[str, Any], evaluated: list[str], say: Callable[[str], object]
-) -> None:
+def _file(path: Path) -> dict[str, Any]:
+    checksum = f"sha256:{sha256_of(path)}"
+    return {"name": str(path), "size": path.stat().st_size, "checksum": checksum}
+
+
+def _begin(output: Path, wanted: dict[str, Any], say: Say) -> None:
     """Record what is being built, or check that the folder was begun for the same corpus."""
-    begun, jobs = output / BEGUN, output / BEGUN.parent / "jobs.json"
+    begun = output / BEGUN
     if begun.is_file():
-        if jobs.is_file():
-            _check_not_queued(read_json(jobs))
-        _check_same(wanted, read_json(begun), output)
+        _check_same(wanted, _read_json(begun), output)
         say(f"{output} was begun before; going on")
         return
     shutil.rmtree(begun.parent, ignore_errors=True)
-    write_json(begun.parent / "evaluated.json", evaluated)
     versions = {name: version(name) for name in ("datatrove", "pyarrow", "numpy", "pandas")}
-    write_json(begun, wanted | {"versions": {"python": platform.python_version(), **versions}})
-
-
-def _check_not_queued(jobs: list[str]) -> None:
-    """Check that no job of an earlier command is left, so that two never write the same file."""
-    if jobs and shutil.which("squeue"):
-        command = ["squeue", "--noheader", "--format=%A", f"--jobs={','.join(jobs)}"]
-        left = subprocess.run(command, capture_output=True, text=True, check=False).stdout.split()
-        if left:  # none where SLURM has forgotten the jobs, which it calls an error
-            raise UserError(f"jobs {', '.join(sorted(set(left)))} are still in SLURM's queue")
+    _write_json(begun, wanted | {"versions": {"python": platform.python_version(), **versions}})
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
-    """Check that the folder's corpus is the wanted one; the error names the first difference."""
-    for name in ("layout", "sources", "metadata"):
-        if wanted[name] != there[name]:
-            raise UserError(f"{output} holds another corpus: {name} differ; name another output")
-    for option, value in wanted["settings"].items():
-        if value != (before := there["settings"].get(option)):
-            raise UserError(
-                f"{output} holds another corpus: {option} is {before!r} there, {value!r} here; "
-                "name another output"
-            )
+    """Check that the folder's corpus is the wanted one."""
+    kinds = ("layout", "sources", "metadata")
+    before, now = (one["settings"] | {kind: one[kind] for kind in kinds} for one in (there, wanted))
+    if names := differing(before, now):
+        raise UserError(
+            f"{output} holds another corpus, of other {', '.join(names)}; name another output"
+        )
+
+
+def _write_json(path: Path, content: Any) -> None:
+    """Write plain data durably; equal data give equal bytes."""
+    write_text_durably(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
+
+
+def _read_json(path: Path) -> Any:
+    return json.loads(path.read_text(encoding="utf-8"))

@@ -18,7 +18,7 @@ def main(config: DictConfig) -> None:
     """Build a corpus and print a summary; the exit codes are those of `src.run`."""
     # here, so that --help answers at once
     from tartan.corpus.build import build_corpus
-    from tartan.corpus.settings import options_of
+    from tartan.corpus.options import options_of
 
     try:
         options = options_of(config)
@@ -28,9 +28,6 @@ def main(config: DictConfig) -> None:
     except KeyboardInterrupt:
         print("stopped by a signal; run the same command to continue", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)
-    if manifest is None:
-        print("submitted; the same command says what became")
-        return
     for kind in ("records", "examples"):
         counts = (f"{n:,} {name.replace('_', ' ')}" for name, n in manifest.counts[kind].items())
         print(f"{kind}: {', '.join(counts)}")

@@ -1,4 +1,4 @@
-"""Reads an article's fields of study, identity and text from its JSON record.
+"""Reads articles from JSON Lines: their text, fields of study and identity.
 
 The layouts are those of S2ORC: release 2020-07-05 (`metadata` with `mag_field_of_study`,
 `pdf_parses` with lists of paragraphs in `abstract` and `body_text`), `doc2json` (the same inside
@@ -8,21 +8,27 @@ The layouts are those of S2ORC: release 2020-07-05 (`metadata` with `mag_field_o
 
 from __future__ import annotations
 
+import glob
+import gzip
 import json
 import re
-from collections.abc import Mapping
+import zlib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
-Record = Mapping[str, Any]
+from tartan.errors import UserError, first_line
 
-_CATEGORIES = ("s2fieldsofstudy", "s2FieldsOfStudy")
+Record = Mapping[str, Any]
+SUFFIXES = (".jsonl", ".json", ".jsonl.gz", ".json.gz")
+BREAK = "\n\n"
+"""Separator of an article's paragraphs, which occurs nowhere else in its text."""
 _FIELDS = (
-    "mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofstudy", *_CATEGORIES
+    "mag_field_of_study", "fields_of_study", "fieldsOfStudy", "fieldsofstudy",
+    "s2fieldsofstudy", "s2FieldsOfStudy",
 )  # fmt: skip
 _IDENTITIES = ("paper_id", "corpusid", "corpusId", "corpus_id", "id")
 _TEXTS = ("body_text", "pdf_parse", "content", "text", "abstract", "paperAbstract")
-BREAK = "\n\n"
-"""Separator of an article's paragraphs, which occurs nowhere else in its text."""
 _MISFORMED = (
     ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError
 )  # fmt: skip
@@ -32,6 +38,34 @@ _BREAKS = re.compile(r"\n\s*\n|:::")
 
 class BadRecordError(Exception):
     """Raised for a line that is not a record, or of an unknown layout; the message says why."""
+
+
+def find_files(entries: Iterable[str], option: str) -> list[Path]:
+    """Return the files that paths, folders and patterns name, each once; those of one by name."""
+    files: dict[Path, None] = {}
+    for entry in entries:
+        path = Path(entry).expanduser().absolute()
+        named = [path] if path.exists() else map(Path, glob.glob(str(path)))  # noqa: PTH207
+        matches = path.iterdir() if path.is_dir() else named
+        found = sorted(f for f in matches if f.name.lower().endswith(SUFFIXES) and f.is_file())
+        if not found:
+            raise UserError(f"{option}: {entry}: no files that end in {', '.join(SUFFIXES)}")
+        files |= dict.fromkeys(found)
+    return list(files)
+
+
+def lines_of(path: Path) -> Iterator[tuple[str, bytes]]:
+    """Yield the place and the content of each line that is not blank."""
+    number = 0
+    try:
+        # as bytes: what is not UTF-8 is then found line by line
+        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
+            for number, line in enumerate(file, start=1):
+                if not line.isspace():
+                    yield f"{path}, line {number}", line
+    except (OSError, EOFError, zlib.error) as error:
+        reason = first_line(error)
+        raise UserError(f"{path} cannot be read after line {number}: {reason}") from error
 
 
 def record_of(line: bytes) -> Record:
@@ -55,8 +89,7 @@ def fields_of(record: Record) -> set[str]:
         for key in _FIELDS:
             value = holder.get(key) or []
             for entry in value if isinstance(value, list) else [value]:
-                is_object = key in _CATEGORIES and isinstance(entry, dict)
-                name = entry.get("category") if is_object else entry
+                name = entry.get("category") if isinstance(entry, dict) else entry
                 if not isinstance(name, str):
                     raise BadRecordError(f"{key!r} must be a list of fields of study")
                 fields.add(name)
@@ -66,8 +99,7 @@ def fields_of(record: Record) -> set[str]:
 def identity_of(record: Record) -> str:
     """Return the identifier that joins an article's metadata and text."""
     for key in _IDENTITIES:
-        value = record.get(key)
-        if isinstance(value, str | int) and not isinstance(value, bool) and value != "":
+        if isinstance(value := record.get(key), str | int) and value != "":
             return str(value)
     raise BadRecordError(f"has none of the keys {', '.join(_IDENTITIES)}")
 
@@ -79,54 +111,33 @@ def text_of(record: Record) -> str:
     """
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
-    abstract, parse = record.get("abstract"), record.get("pdf_parse")
-    texts: dict[str, Any]
-    if isinstance(parse, dict):
-        texts = {"abstract": parse.get("abstract") or abstract, "body_text": parse.get("body_text")}
-    elif record.get("content") is not None:
-        texts = {"content": _annotated(record["content"])}
-    else:
-        first = record.get("paperAbstract") if abstract is None else abstract
-        rest = {key: record.get(key) for key in ("body_text", "text")}
-        texts = {"abstract": first, **rest}
-    paragraphs = [paragraph for key, value in texts.items() for paragraph in _listed(key, value)]
-    return BREAK.join(_BLANK_LINES.sub("\n", paragraph) for paragraph in paragraphs)
+    try:
+        if record.get("content") is not None:
+            texts = [_annotated(record["content"])]
+        else:
+            parse = record.get("pdf_parse") or {}
+            abstracts = (parse.get("abstract"), record.get("abstract"), record.get("paperAbstract"))
+            body = parse.get("body_text") or record.get("body_text")
+            texts = [next(filter(None, abstracts), None), body, record.get("text")]
+        paragraphs = [paragraph for text in texts for paragraph in _paragraphs(text)]
+        return BREAK.join(_BLANK_LINES.sub("\n", paragraph) for paragraph in paragraphs)
+    except _MISFORMED as error:
+        raise BadRecordError(f"its text has an unknown layout ({first_line(error)})") from error
 
 
-def _listed(key: str, value: Any) -> list[str]:
+def _paragraphs(text: Any) -> list[str]:
     """Return the paragraphs of a text, or of a list of texts or of objects with a `text`."""
-    if isinstance(value, str):
-        return _BREAKS.split(value)
-    paragraphs = []
-    if value is not None and not isinstance(value, list):
-        raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
-    for entry in value or ():
-        text = entry.get("text") if isinstance(entry, dict) else entry
-        if not isinstance(text, str):
-            raise BadRecordError(f"{key!r} must be text or a list of paragraphs")
-        paragraphs.append(text)
-    return paragraphs
+    if isinstance(text, str):
+        return _BREAKS.split(text)
+    return [entry["text"] if isinstance(entry, dict) else entry for entry in text or ()]
 
 
 def _annotated(content: Any) -> str | list[str] | None:
     """Return the paragraphs that annotations mark in a text; without them, the text."""
-    try:
-        text: str | None = content.get("text")
-        notes = content.get("annotations")
-        spans = notes.get("paragraph") if isinstance(notes, dict) else None
-        if text is None or not spans:
-            return text
-        marks = json.loads(spans) if isinstance(spans, str) else spans
-        places = [(int(mark["start"]), int(mark["end"])) for mark in marks]
-    except (
-        ValueError,
-        TypeError,
-        LookupError,
-        AttributeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
-        raise BadRecordError(f"'content' has no spans of paragraphs: {error}") from error
-    if not all(0 <= start <= end <= len(text) for start, end in places):
-        raise BadRecordError("'content': a paragraph lies outside of the text")
-    return [text[start:end] for start, end in places]
+    text: str | None = content["text"]
+    notes = content.get("annotations")
+    spans = notes.get("paragraph") if isinstance(notes, dict) else None
+    if text is None or not spans:
+        return text
+    marks = json.loads(spans) if isinstance(spans, str) else spans
+    return [text[int(mark["start"]) : int(mark["end"])] for mark in marks]

@@ -76,19 +76,17 @@ class Manifest(BaseModel):
         metadata: the same for the files that only give the articles' fields of study.
         counts: numbers of `records` and `examples` that were read, kept, and left out for each
             reason; and of `words` kept.
-        fields_of_study: number of records that name each field, where the field was read.
         shards: the corpus files, in order.
         versions: versions of the software that built the corpus.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="ignore", frozen=True)
 
     layout: int
     settings: dict[str, Any]
     sources: list[dict[str, Any]]
     metadata: list[dict[str, Any]]
     counts: dict[str, Any]
-    fields_of_study: dict[str, int]
     shards: list[Shard]
     versions: dict[str, str]
 

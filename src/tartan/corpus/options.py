@@ -38,11 +38,11 @@ class Options(Checked):
     decontaminate: Count | None
     tasks: Mapping[str, Node]
     bad_records: Literal["refuse", "skip"]
+    workers: Count
     data_dir: str | None
     cache_dir: Text
     quality: Node
     language: Node
-    executor: Node
     task: Node | None = None
 
     @property
@@ -60,13 +60,9 @@ class Options(Checked):
         examples = asdict(self.examples)
         if self.examples.by != "words":
             del examples["words"]
-        names = ("deduplicate", "near_duplicates", "decontaminate")
-        return {
-            **examples,
-            "field_of_study": sorted(listed(self.field_of_study)),
-            **{name: getattr(self, name) for name in names},
-            "filters": self.filters,
-        }
+        names = ("deduplicate", "near_duplicates", "decontaminate", "filters")
+        fields = {"field_of_study": sorted(listed(self.field_of_study))}
+        return examples | fields | {name: getattr(self, name) for name in names}
 
 
 def listed(value: Listed) -> list[str]:
