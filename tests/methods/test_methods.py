@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import pytest
 import torch
 
-import tartan.runs.run
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.methods.checkpoint import BestWeights
-from tartan.runs.prepare import Prepared
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 
 pytestmark = pytest.mark.slow
@@ -119,12 +116,6 @@ def test_activations_that_are_computed_again_change_no_bit(runs):
     assert same(runs(*options).ends["joint"], again.ends["joint"])
 
 
-@pytest.mark.parametrize(("every", "steps"), [(4, [4, 6]), (100, [6])])
-def test_evaluations_come_at_every_interval_and_at_the_last_step(runs, every, steps):
-    run = runs("finetune", *of_stage("finetune", evaluate_every=every, patience="null"))
-    assert [step for step, _ in run.result["stages"][0]["evaluations"]] == steps
-
-
 def test_the_weights_of_the_best_evaluation_are_kept(new_run, scripted, monkeypatch):
     scripted(0.1, 0.5, 0.3, 0.5, 0.2, 0.4)
     seen = []
@@ -166,42 +157,3 @@ def test_the_better_of_joint_training_and_a_last_finetuning_from_its_best_is_kep
     assert list(run.modules["last_finetune"].heads) == ["end_task"]
     assert run.result["chosen"] == {"stage": kept, "step": step}
     assert run.result["dev"]["whole"]["metrics"]["macro_f1"] == pytest.approx(max(values))
-
-
-class Watched:
-    """A split that notes which of its rows are read, and when."""
-
-    def __init__(self, examples, log):
-        self._examples, self._log = examples, log
-        self.column_names = examples.column_names
-
-    def __len__(self):
-        return len(self._examples)
-
-    def __getitem__(self, key):
-        if not isinstance(key, str):  # a whole column: only lengths and marks are taken
-            self._log.append(list(key))
-        return self._examples[key]
-
-
-def test_the_test_split_is_touched_once_at_the_end(new_run, monkeypatch):
-    rows: list[list[int]] = []
-    at_fits: list[int] = []
-    prepare, fit_stage = tartan.runs.run.prepare, tartan.runs.run.fit_stage
-
-    def prepare_watched(*args: Any) -> Prepared:
-        prepared = prepare(*args)
-        splits = replace(prepared.splits, test=Watched(prepared.splits.test, rows))
-        return replace(prepared, labelled=replace(prepared.labelled, splits=splits))
-
-    def fit_watched(*args: Any, **kwargs: Any) -> Any:
-        outcome = fit_stage(*args, **kwargs)
-        at_fits.append(len(rows))
-        return outcome
-
-    monkeypatch.setattr(tartan.runs.run, "prepare", prepare_watched)
-    monkeypatch.setattr(tartan.runs.run, "fit_stage", fit_watched)
-    run = new_run("tapt", "evaluation_batch_size=10")
-    assert at_fits == [0, 0]
-    assert sorted(row for read in rows for row in read) == list(range(31))
-    assert run.events.count("test") == 1

@@ -15,7 +15,7 @@ from tartan.core.weighting.fixed import Uniform
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.errors import UserError
 from tartan.methods import FineTuning, MTTartan
-from tartan.methods.nodes import node_of, rebuilt
+from tartan.methods.parts import node_of, rebuilt
 from tartan.objectives.base import is_objective
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import Denoise

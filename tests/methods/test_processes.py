@@ -149,7 +149,7 @@ def test_torchrun_starts_the_processes_too(command, ran, tmp_path):
     assert difference(ran(meta, "one"), ran(torchrun, "two", *several(2)), "joint") < NEAR
     code, output = finished([*torchrun, "hydra.run.dir=three"], tmp_path)
     assert code == 1
-    assert "torchrun has started 2 processes, but trainer.devices=1" in output
+    assert "does not match the world size (2)" in output
 
 
 @pytest.mark.processes
@@ -162,11 +162,3 @@ def test_a_sweep_in_several_processes(command, tmp_path):
     code, output = finished([*meta, *sweep], tmp_path)
     assert code == 0, output
     assert len(list((tmp_path / "runs").rglob("result.json"))) == 2
-
-
-@pytest.mark.processes
-def test_an_error_in_all_processes_is_one_line(command, tmp_path):
-    broken = command("meta_tartan", "method.stages.joint.optimisation.body_lr=1e30", *several(2))
-    code, output = finished([*broken, "max_steps=20"], tmp_path)
-    assert code == 1
-    assert output.count("error: stage joint") == 1

@@ -12,8 +12,7 @@ from tartan.core.body import SharedBody
 from tartan.core.passes import Passes, Purpose
 from tartan.core.task import Batch
 from tartan.core.weighting.gramian import Gramian
-from tartan.methods.replicas import ReplicatedBody
-from tartan.methods.strategy import ReplicaStrategy
+from tartan.methods.strategy import ReplicaStrategy, ReplicatedBody
 from tests.core.test_step_properties import problem
 
 

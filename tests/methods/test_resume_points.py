@@ -74,11 +74,3 @@ def test_the_best_weights_are_those_that_lightning_tests(made, tmp_path):
     assert best.best_model_path == str(best.file(step))
     (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
     assert tested["dev/macro_f1"] == pytest.approx(scores["macro_f1"], abs=1e-6)
-
-
-def test_points_are_written_in_time_but_not_after_the_last_step(made, tmp_path):
-    module, data = made()
-    callbacks = [ResumePoints(tmp_path / "p", 0, EPOCH)]
-    fitted(module, data, tmp_path, callbacks=callbacks, plugins=[DurableCheckpointIO()], **LENGTH)
-    written = [int(point.stem) for point in points(tmp_path / "p")]
-    assert written == [2 * EPOCH - 2, 2 * EPOCH - 1]

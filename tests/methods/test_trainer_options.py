@@ -7,15 +7,12 @@ import warnings
 import lightning.pytorch as pl
 import pytest
 import torch
-import yaml
 from lightning.pytorch.callbacks import (
-    LearningRateMonitor,
     ModelCheckpoint,
 )
-from lightning.pytorch.loggers import CSVLogger
 
 from tartan import TartanData
-from tartan.methods import FineTuning, MetaTartan, MTTartan
+from tartan.methods import FineTuning, MetaTartan
 from tests.in_process import same
 from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
 
@@ -103,33 +100,6 @@ def test_model_checkpoint_keeps_the_best_on_dev_also_where_none_is_given(module,
     assert kept.best_model_path.endswith(f"step={best}.ckpt")
     (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
     assert tested["dev/macro_f1"] == pytest.approx(found[best], abs=1e-6)
-
-
-def test_further_metrics_are_beside_the_usual_ones(data, tmp_path):
-    two = {"_target_": "torchmetrics.classification.MulticlassAccuracy", "top_k": 2}
-    module = FineTuning.for_data(data, lr=2e-3, metrics={"top2": two, "micro_f1": None})
-    (scores,) = trainer(tmp_path).validate(module, datamodule=data, verbose=False)
-    assert {"dev/top2", "dev/macro_f1", "dev/weighted_f1"} <= set(scores)
-    assert "dev/micro_f1" not in scores
-
-
-def test_a_logger_gets_losses_weights_rates_and_dev_metrics(data, tmp_path):
-    module = MTTartan.for_data(data, lr=2e-3)
-    logger = CSVLogger(tmp_path)
-    running = trainer(
-        tmp_path, max_steps=4, log_every_n_steps=1, logger=logger,
-        callbacks=[LearningRateMonitor()], enable_checkpointing=False,
-    )  # fmt: skip
-    running.fit(module, datamodule=data)
-    header = (tmp_path / "lightning_logs" / "version_0" / "metrics.csv").read_text().split("\n")[0]
-    names = set(header.split(","))
-    assert {"loss/end_task", "weight/tapt", "loss/dapt", "dev/macro_f1", "dev/loss"} <= names
-    assert any(name.startswith("lr-AdamW") for name in names)
-    logged = tmp_path / "lightning_logs" / "version_0" / "hparams.yaml"
-    options = yaml.safe_load(logged.read_text(encoding="utf-8"))
-    assert options["optimisation"]["body_lr"] == 2e-3
-    assert options["encoder"] == data.prepared.encoder.name  # not its tokenizer's files
-    assert module.task_weights == pytest.approx(dict.fromkeys(module.heads, 1 / 3))
 
 
 def test_a_training_goes_on_from_lightnings_checkpoints_with_equal_bits(

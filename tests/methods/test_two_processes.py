@@ -19,8 +19,8 @@ from tartan.core.task import Batch, MicroBatch, StepBatch, Task
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
 from tartan.data.batches import share_of
-from tartan.methods.replicas import ReplicatedBody
 from tartan.methods.shards import ShardedBody, shard
+from tartan.methods.strategy import ReplicatedBody
 
 pytestmark = pytest.mark.slow
 

@@ -83,7 +83,6 @@ def test_each_stage_says_how_long_it_was(chain):
     stages = chain.result["stages"]
     assert [(s["name"], s["steps"]) for s in stages] == [("dapt", 6), ("tapt", 4), ("finetune", 6)]
     assert all(stage["measured"]["seconds"] > 0 for stage in stages)
-    assert all(stage["measured"]["tokens_per_second"] > 0 for stage in stages)
     assert all(stage["measured"]["peak_memory_bytes"] > 2**20 for stage in stages)
     assert [stage["best_step"] for stage in stages[:2]] == [6, 4]
     assert stages[2]["best_step"] == chain.result["chosen"]["step"]

@@ -1,8 +1,4 @@
-"""Operations on gradients as lists of tensors, which are never concatenated as a whole.
-
-Nothing here waits for a device. On a CPU, the cost is the number of times that gradients go through
-memory; on an accelerator, it is the number of kernels.
-"""
+"""Operations on gradients as lists of tensors, none of which waits for a device."""
 
 from __future__ import annotations
 

@@ -1,8 +1,4 @@
-"""Derives random seeds from names: the same (seed, stage, task, step, ...) gives the same draws.
-
-No generator state is carried from step to step, so a run that is cut and continued, or one that
-loads its data in another process, draws what an undisturbed one draws.
-"""
+"""Derives random seeds from names: the same (seed, stage, task, step, ...) gives the same draws."""
 
 from __future__ import annotations
 

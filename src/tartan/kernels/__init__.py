@@ -1,5 +1,4 @@
-"""Kernels for training; `tartan.kernels.attention.use_kernels` puts them into a body and its heads.
+"""Kernels for training: dropout and attention with it on a CPU, and packed rows of texts.
 
-On a CPU: dropout and attention with dropout. On both: packed rows of texts. Where none applies, a
-module computes what torch and Transformers compute.
+`tartan.kernels.attention.use_kernels` puts them into a body and its heads.
 """

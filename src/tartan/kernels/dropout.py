@@ -1,8 +1,7 @@
 """Dropout and attention with dropout that are fast on a CPU.
 
 Torch draws 32 bits and more for each element, which can take a fifth of a training step there, and
-has no fused attention with dropout: here masking and dropout of scores work in place, in the
-forward and in the backward pass.
+has no fused attention with dropout: here scores are masked and dropped in place, in both passes.
 """
 
 from __future__ import annotations
@@ -19,8 +18,7 @@ from torch.nn import functional as F
 
 from tartan.core.device import is_cpu, without_autocast
 
-LEVELS = 2**16
-"""Number of values that 16 random bits take; probabilities are rounded to multiples of 1/LEVELS."""
+LEVELS = 2**16  # values of 16 random bits; probabilities are rounded to multiples of 1 / LEVELS
 
 
 class FastDropout(nn.Dropout):

@@ -117,10 +117,7 @@ class Block:
     pair_mask: Tensor | None = None  # as that of `PackedRow`, `(texts, width, width)`
 
     def allowed(self, window: int | None, device: torch.device) -> Tensor | None:
-        """Return a mask, True where a position may be attended to; None where all may be.
-
-        It broadcasts to `(texts, 1, width, width)`.
-        """
+        """Return where positions may be attended to, for `(texts, 1, width, width)`; None: all."""
         if self.pair_mask is not None:
             return self.pair_mask[:, None]
         tokens = None if self.token_mask is None else self.token_mask[:, None, None]

@@ -1,7 +1,4 @@
-"""Passes of several texts as one packed row, without padding, and by masks of pairs of positions.
-
-Only bodies whose attention follows what it is passed can read either: they are tried out.
-"""
+"""Passes of several texts as one packed row, without padding, and by masks of pairs."""
 
 from __future__ import annotations
 
@@ -69,7 +66,7 @@ def respects_pair_masks(body: PreTrainedModel, tokens: Sequence[int], first_posi
     """Return whether the states of a short text follow masks of pairs and position ids.
 
     A full mask must change nothing, a causal one must hide later tokens only, and tokens in another
-    order, each with its own position id, must have the same states. For arguments see `can_pack`.
+    order, each with its own position id, must have the same states.
     """
     return _holds(_masks_respected, body, tokens, first_position)
 

@@ -117,10 +117,7 @@ def check_parts(module: TaskModule, heads: Mapping[str, nn.Module]) -> None:
 
 
 def check_weighting(weighting: Weighting, auxiliaries: int, sampled: int | None) -> None:
-    """Check that a weighting has no parameter, and the steps, with `sampled` tasks, that it needs.
-
-    No optimiser would train a parameter.
-    """
+    """Check that a weighting has no parameter, and the steps, sampled or not, that it needs."""
     kind = type(weighting).__name__
     for name, _ in weighting.named_parameters():
         raise UserError(

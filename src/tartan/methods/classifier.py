@@ -29,14 +29,9 @@ T = TypeVar("T")
 
 
 class EndTaskClassifier(TaskModule):
-    """Evaluates and predicts the end task; subclasses train its body and head.
+    """Evaluates and predicts the end task; subclasses train its body and head."""
 
-    Attributes:
-        label_places: indices in `labels` of the labels of the data that are evaluated, int64; None
-            where these are the same.
-    """
-
-    label_places: Tensor | None = None
+    label_places: Tensor | None = None  # indices in `labels` of the data's labels, if others
 
     @property
     def monitor(self) -> Monitor | None:
@@ -98,10 +93,7 @@ class EndTaskClassifier(TaskModule):
         self._log_metrics("test")
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the classifier as a folder that Transformers and `python -m src.predict` load.
-
-        All processes call this, and the main one writes.
-        """
+        """Write the classifier, for Transformers and `tartan predict`; all processes call this."""
         task, _ = self._evaluated()
         remark = self._written(
             lambda encoder: encoder.save_classifier(

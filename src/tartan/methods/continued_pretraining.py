@@ -50,10 +50,7 @@ class ContinuedPretraining(TaskMixing):
         keep_heads(self.tasks, self.encoder)
 
     def save_pretrained(self, folder: str | Path) -> None:
-        """Write the encoder and its masked-LM head, for `AutoModelForMaskedLM` and `encoder=`.
-
-        All processes call this, and the main one writes.
-        """
+        """Write the encoder for `AutoModelForMaskedLM` and `encoder=`; all processes call this."""
         tokenizer = require_text_encoder(self.encoder, "continued pre-training").tokenizer
         head = self.tasks[0].head
         self._written(

@@ -12,7 +12,6 @@ from typing import Any
 
 import lightning.pytorch as pl
 import torch
-from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.hooks import RemovableHandle
 
 from tartan.core.task import Batch
@@ -51,7 +50,6 @@ class StageCost:
         examples: number of examples, likewise.
         flops: floating-point operations, likewise, those of heads included.
         padding_share: share of padding in the positions that went through the body.
-        tokens_per_second: of the steps alone; None without tokens.
         peak_memory_bytes: of the device, or on a CPU of the process; of several the highest.
         processes: number of processes at the end of the stage.
     """
@@ -61,7 +59,6 @@ class StageCost:
     examples: dict[str, int]
     flops: dict[str, int]
     padding_share: float
-    tokens_per_second: float | None
     peak_memory_bytes: int | None
     processes: int = 1
 
@@ -75,9 +72,7 @@ class CostMeter(pl.Callback):
         self._flops: Counter[str] = Counter()  # of all processes, up to the resumed step
         self._flops_here: Counter[str] = Counter()
         self._padding = self._peak = 0
-        self._seconds = self._step_seconds = 0.0  # before the two times that follow
-        self._began = time.perf_counter()
-        self._steps_began: float | None = None
+        self._seconds, self._began = 0.0, time.perf_counter()
         self._agreement, self._processes = Agreement(), 1
         self._device: torch.device | None = None
         self._hooks: list[RemovableHandle] = []
@@ -92,7 +87,6 @@ class CostMeter(pl.Callback):
         if pl_module.meta_head is not None:
             watched.append(pl_module.meta_head.head)
         self._hooks = ForwardFlops(watched, partial(self._spent, pl_module)).hooks
-        self._steps_began = time.perf_counter()
 
     def _spent(self, module: TaskMixing, operations: int) -> None:
         purpose = None if module.passes is None else module.passes.purpose
@@ -114,17 +108,6 @@ class CostMeter(pl.Callback):
                 self._examples[name] += part.examples
                 self._padding += part.padding
 
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if self._steps_began is not None:
-            self._step_seconds += now(pl_module.device) - self._steps_began
-            self._steps_began = None
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if self._device is not None and trainer.state.fn == TrainerFn.FITTING:
-            self._steps_began = time.perf_counter()
-
-    on_train_end = on_validation_start
-
     def teardown(self, trainer: pl.Trainer, pl_module: pl.LightningModule, stage: str) -> None:
         for hook in self._hooks:
             hook.remove()
@@ -133,31 +116,26 @@ class CostMeter(pl.Callback):
 
     def cost(self) -> StageCost:
         """Return the cost so far; all processes have to call this."""
-        state = self.state_dict()
-        tokens, steps = sum(self._tokens.values()), state["step_seconds"]
+        state, tokens = self.state_dict(), sum(self._tokens.values())
         return StageCost(
             seconds=state["seconds"],
             tokens=state["tokens"],
             examples=state["examples"],
             flops=state["flops"],
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
-            tokens_per_second=tokens / steps if tokens and steps else None,
             peak_memory_bytes=max(self._agreement.values_of_all(self._peak)) or None,
             processes=self._processes,
         )
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state for Lightning's checkpoints, which asks every process for it."""
-        at = time.perf_counter()
-        running = 0.0 if self._steps_began is None else at - self._steps_began
         return {
             "tokens": dict(self._tokens),
             "examples": dict(self._examples),
             "flops": dict(sum(self._agreement.values_of_all(self._flops_here), self._flops)),
             "padding": self._padding,
             "peak": self._highest(),
-            "seconds": self._seconds + at - self._began,
-            "step_seconds": self._step_seconds + running,
+            "seconds": self._seconds + time.perf_counter() - self._began,
         }
 
     def load_state_dict(self, state_dict: dict[str, Any]) -> None:
@@ -165,7 +143,7 @@ class CostMeter(pl.Callback):
         self._examples = Counter(state_dict["examples"])
         self._flops = Counter(state_dict["flops"])
         self._padding, self._peak = state_dict["padding"], state_dict["peak"]
-        self._seconds, self._step_seconds = state_dict["seconds"], state_dict["step_seconds"]
+        self._seconds = state_dict["seconds"]
 
     def _highest(self) -> int:
         return max(self._peak, 0 if self._device is None else peak_of_device(self._device))

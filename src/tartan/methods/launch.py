@@ -72,10 +72,7 @@ def clean_processes() -> Iterator[None]:
 
 @cache
 def end_with(process: int) -> None:
-    """End this process, with exit code 1, as soon as `process`, which started it, is gone.
-
-    It would else wait, perhaps for half an hour, for others that never come.
-    """
+    """End this process, with exit code 1, as soon as `process`, which started it, is gone."""
 
     def follow() -> None:
         while os.getppid() == process:

@@ -35,13 +35,11 @@ from tartan.kernels.attention import use_kernels
 from tartan.methods import checks
 from tartan.methods.checkpoint import check_same_training, data_settings, keep_best
 from tartan.methods.classifier import EndTaskClassifier
-from tartan.methods.nodes import Node, node_of
 from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.optimisation import Optimisation, prepare_update, set_rates
-from tartan.methods.parts import METRICS, GivenWeighting, keep_heads, weighting_of
-from tartan.methods.replicas import ReplicatedBody
+from tartan.methods.parts import METRICS, GivenWeighting, Node, keep_heads, node_of, weighting_of
 from tartan.methods.shards import ShardedBody, fresh_casts, is_sharded, shard
-from tartan.methods.strategy import ShardStrategy
+from tartan.methods.strategy import ReplicatedBody, ShardStrategy
 
 
 class TaskMixing(EndTaskClassifier):
@@ -138,9 +136,8 @@ class TaskMixing(EndTaskClassifier):
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
         """Return the module that a checkpoint holds, a file or an address.
 
-        Lightning would unpickle anything from an address, and build the module with the function
-        that the checkpoint names as `_instantiator`; this does neither. Further arguments are those
-        of Lightning's own method, or of the class; `encoder` in any form that `TartanData` takes.
+        Unlike Lightning's own, it neither unpickles nor calls the checkpoint's `_instantiator`.
+        Further arguments are the class's; `encoder` in any form that `TartanData` takes.
         """
         if "encoder" in kwargs and not isinstance(kwargs["encoder"], Mapping):
             kwargs["encoder"] = encoder_of(kwargs["encoder"])
@@ -183,11 +180,7 @@ class TaskMixing(EndTaskClassifier):
     # Lightning's hooks, in the order in which a training calls them
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Check the Trainer's options, and end trainings after numbers that are not finite.
-
-        Where the only checkpoint callback does not say what to keep, as Lightning's own, it keeps
-        the best checkpoint on dev instead of the last.
-        """
+        """Check the Trainer's options, keep the best checkpoint, and stop at non-finite numbers."""
         checks.check_trainer(self.trainer, self)
         if self.monitor is not None and self.trainer.limit_val_batches:
             keep_best(self.trainer, f"dev/{self.monitor.name}", self.monitor.mode)
@@ -306,13 +299,9 @@ class TaskMixing(EndTaskClassifier):
     def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
         """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
 
-        The weighting's `mix` combines the tasks' gradients: of META-TARTAN, `Meta.mix`.
-
-        Where a loss or the gradient is not finite, the step changes nothing except the schedule
-        (and the memory of a TorchJD weighting, if only a head's gradient was not finite).
-
-        Returns:
-            `loss`, the weighted sum of the tasks' losses, a detached scalar, for callbacks.
+        Where a loss or the gradient is not finite, it changes nothing except the schedule (and the
+        memory of a TorchJD weighting, if only a head's gradient was not finite). The returned
+        `loss` is the weighted sum of the tasks' losses, a detached scalar, for callbacks.
         """
         meta_head = [] if self.meta_head is None else [self.meta_head]
         state = StepState(

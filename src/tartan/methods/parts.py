@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import dataclasses
+import importlib
+import json
 import math
-from collections.abc import Mapping, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from typing import Any, ClassVar, Literal
@@ -24,12 +28,16 @@ from tartan.encoders.base import Encoder, describe_encoder, encoder_from_descrip
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better, named_metric
 from tartan.methods import checks
-from tartan.methods.nodes import Node, check_storable, node_of, rebuilt
 from tartan.methods.optimisation import Optimisation
 from tartan.methods.strategy import Agreement
 from tartan.objectives.base import TaskObjective, is_objective
-from tartan.settings import TARGET
+from tartan.settings import TARGET, check, hints_of
 
+Node = Mapping[str, Any]
+"""The name of a class in `_target_`, and its arguments."""
+_IMPORTED = ("tartan.", "torchmetrics.classification.")  # what a node may import
+_LIBRARIES = ("torchmetrics", "transformers", "torch", "lightning", "datasets", "hydra", "pydantic")
+"""Packages whose other classes are never parts of a module, though the program imports them."""
 GivenWeighting = type[Weighting] | partial[Any] | Node
 """A weighting's class, with arguments in a `functools.partial`, or a node of a config."""
 METRICS: Mapping[str, Node] = {
@@ -72,7 +80,6 @@ class TaskModule(pl.LightningModule):
         tasks: the tasks with their heads, the end task first where it is trained.
         heads: the heads by task; one that tasks share is stored once.
         shared: the body, as steps use it, and the processes that have the rest of each batch.
-        agreement: exchanges values with the run's other processes.
         skipped: number of steps that were skipped because a number was not finite, a scalar.
         applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`.
         logged_options: options that the Trainer's loggers record as hyper-parameters.
@@ -235,3 +242,72 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     else:
         metrics[monitor] = named_metric(monitor, classes)
     return EndTaskMetrics(metrics, monitor, classes)
+
+
+def node_of(thing: object) -> dict[str, Any]:
+    """Return the node of a dataclass's instance; of a class, perhaps in a `partial`; or a node."""
+    if isinstance(thing, Mapping):
+        return dict(thing)
+    if isinstance(thing, partial) and isinstance(thing.func, type) and not thing.args:
+        return {**node_of(thing.func), **thing.keywords}
+    if isinstance(thing, type):
+        return {TARGET: f"{thing.__module__}.{thing.__qualname__}"}
+    if not dataclasses.is_dataclass(thing):
+        raise UserError(
+            f"{thing!r} cannot be stored in a checkpoint; give its class, or "
+            "functools.partial(CLASS, NAME=VALUE, ...)"
+        )
+    fields = [field.name for field in dataclasses.fields(thing) if field.init]
+    values = {name: getattr(thing, name) for name in fields}
+    nested = {n: node_of(v) for n, v in values.items() if dataclasses.is_dataclass(v)}
+    return {**node_of(type(thing)), **values, **nested}
+
+
+def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> Any:
+    """Return the object that a node describes, of a class for which `is_kind`, with `arguments`.
+
+    Checkpoints, which hold nodes, are not trusted: the class is one of this project, of
+    torchmetrics' classification metrics, or of a module that the program has imported itself, and
+    nothing else is called. Nodes within a node become dataclasses of this project or of the node's
+    own package, or based on these.
+    """
+    target = str(node.get(TARGET))
+    kind = _class_of(target)
+    if kind is None or not is_kind(kind):
+        raise UserError(
+            f"{target} is not a class that can stand here; if it is one of your own, import the "
+            "module that defines it first"
+        )
+    packages = {"tartan", kind.__module__.partition(".")[0]}
+
+    def is_field(nested: type) -> bool:
+        bases = {base.__module__.partition(".")[0] for base in nested.__mro__}
+        return dataclasses.is_dataclass(nested) and bool(packages & bases)
+
+    hints = hints_of(kind) if target.startswith("tartan.") else {}
+    values = {}
+    for name, value in node.items():
+        if isinstance(value, Mapping) and TARGET in value:
+            values[name] = rebuilt(value, is_field)
+        elif name != TARGET:
+            values[name] = check(value, hints.get(name, Any), name)
+    return kind(**values, **arguments)
+
+
+def _class_of(target: str) -> type | None:
+    folder, _, name = target.rpartition(".")
+    module = None
+    if target.startswith(_IMPORTED):
+        module = importlib.import_module(folder)
+    elif target.partition(".")[0] not in _LIBRARIES:
+        module = sys.modules.get(folder)
+    kind = getattr(module, name, None)
+    return kind if isinstance(kind, type) else None
+
+
+def check_storable(arguments: Mapping[str, Any]) -> None:
+    """Check that a checkpoint can hold these values: numbers, strings, lists and dicts."""
+    try:
+        json.dumps(arguments)
+    except TypeError as error:
+        raise UserError(f"an argument cannot be stored in a checkpoint: {error}") from error

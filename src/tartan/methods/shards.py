@@ -21,7 +21,7 @@ from tartan.core.body import Summed, frozen_running_statistics
 from tartan.core.device import without_autocast
 from tartan.core.gradients import Gradient, put_gradient
 from tartan.core.task import Batch, MicroBatch
-from tartan.methods.replicas import ReplicatedBody
+from tartan.methods.strategy import ReplicatedBody
 
 _FORM = "_tartan_form"  # attribute of a sharded body: its unsharded form without values
 
@@ -117,10 +117,7 @@ def shard(body: nn.Module, mesh: DeviceMesh) -> None:
 
 
 def whole_copy(body: nn.Module) -> nn.Module:
-    """Return a sharded body whole, in the main process's memory; another one as it is.
-
-    All processes have to call this; in the others the copy has no values.
-    """
+    """Return a sharded body whole; all processes call this, and only the main one gets values."""
     if not isinstance(body, FSDPModule):
         return body
     state = whole_state(body)
@@ -136,10 +133,7 @@ def is_sharded(module: nn.Module) -> bool:
 
 
 def whole_state(module: nn.Module) -> dict[str, Tensor]:
-    """Return copies of parameters and buffers in the CPU's memory, for `load_whole_state`.
-
-    All processes have to call this; of a sharded module only the main process gets the state.
-    """
+    """Return copies of parameters and buffers on the CPU; sharded ones in the main process only."""
     if is_sharded(module):
         reshard(module)
         options = StateDictOptions(full_state_dict=True, cpu_offload=True)

@@ -74,8 +74,7 @@ class Stage(Checked):
     def length(self, end_task: int | None, others: Sequence[int]) -> tuple[int, int]:
         """Return the optimiser steps of the stage, and those between two evaluations on dev.
 
-        The lower of the two bounds holds. `end_task` is the number of the end task's training
-        examples, None in a stage without it, `others` that of each of the stage's other tasks.
+        `end_task` (None: not trained) and `others` are the tasks' numbers of training examples.
         """
         examples = end_task
         if examples is None or self.epochs_of == "largest":

@@ -1,14 +1,23 @@
-"""Lightning's strategies for several processes, with replicas or shards of the model."""
+"""Several processes: Lightning's strategies for them, and their sums with `torch.distributed`."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
 from lightning.fabric.utilities.imports import _IS_INTERACTIVE
 from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
-from torch import distributed
+from torch import Tensor, distributed, nn
+from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
+from tartan.core.body import SharedBody, Summed
+from tartan.core.gradients import Gradient
+from tartan.core.task import Batch
+
+SMALL = 2**16  # to which tensors are sent together, because sending each costs more [numbers]
 T = TypeVar("T")
 
 
@@ -16,7 +25,7 @@ class ReplicaStrategy(DDPStrategy):
     """Lightning's DDP strategy and options, without `DistributedDataParallel`.
 
     That wrapper sums gradients when `backward` of a whole loss ends, and does not see those of
-    single tasks; `tartan.methods.replicas` sums each. In a notebook, processes are forked.
+    single tasks; `ReplicatedBody` sums each. In a notebook, processes are forked.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -80,3 +89,102 @@ class Agreement:
         if self._group is None:  # in the first call, which all processes make
             self._group = distributed.new_group(backend="gloo")
         return self._group
+
+
+class ReplicatedBody(SharedBody):
+    """A body of which each process of torch's default group has a replica (see `SharedBody`).
+
+    Which parameters a task reaches is exchanged once, also for processes without any of a batch.
+    """
+
+    overlaps = True
+
+    def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
+        super().__init__(module, product_dtype)
+        self._reached: dict[Hashable, list[bool]] = {}
+        self._forms: dict[Hashable, tuple[tuple[int, ...], torch.dtype]] = {}
+
+    def begin_sum(
+        self, key: Hashable, parameters: Sequence[nn.Parameter], gradient: Gradient, loss: Tensor
+    ) -> Callable[[], Summed]:
+        total: Gradient = []
+        for parameter, value, reached in zip(
+            parameters, gradient, self._reached_by(key, gradient), strict=True
+        ):
+            if reached:
+                value = torch.zeros_like(parameter) if value is None else value.contiguous()
+            total.append(value)
+        del gradient
+        small: dict[torch.dtype, dict[int, Tensor]] = defaultdict(dict)
+        handles = []
+        for index, value in enumerate(total):
+            if value is not None and value.numel() <= SMALL:
+                small[value.dtype][index] = value
+            elif value is not None:
+                handles.append(_begin(value))
+        last = loss.detach().reshape(1).double()
+        joined: list[Tensor] = [
+            _flatten_dense_tensors(list(values.values()))  # type: ignore[no-untyped-call]
+            for values in small.values()
+        ]
+        handles += [_begin(tensor) for tensor in (last, *joined)]
+
+        def wait() -> Summed:
+            for handle in handles:
+                handle.wait()
+            for flat, values in zip(joined, small.values(), strict=True):
+                parts = _unflatten_dense_tensors(flat, list(values.values()))  # type: ignore[no-untyped-call]
+                for index, part in zip(values, parts, strict=True):
+                    total[index] = part
+            return Summed(total, last[0].to(loss.dtype))
+
+        return wait
+
+    def gather(
+        self, key: Hashable, parts: Sequence[Tensor], batch: Batch, sizes: Sequence[int]
+    ) -> Tensor:
+        if key not in self._forms:
+            here = (tuple(parts[0].shape[1:]), parts[0].dtype) if parts else None
+            self._forms[key] = next(form for form in _of_all(here) if form is not None)
+        shape, dtype = self._forms[key]
+        joined = torch.zeros((sum(sizes), *shape), dtype=dtype, device=self.device)
+        by_number = torch.split(joined, list(sizes))
+        for (number, _), part in zip(batch.numbered, parts, strict=True):
+            by_number[number].copy_(part)
+        _begin(joined).wait()
+        return joined
+
+    @contextmanager
+    def adding_changes(self, tensors: Sequence[Tensor]) -> Iterator[None]:
+        before = [tensor.clone() for tensor in tensors]
+        yield
+        for tensor, old in zip(tensors, before, strict=True):
+            tensor.sub_(old)
+            _begin(tensor).wait()
+            tensor.add_(old)
+
+    def _reached_by(self, key: Hashable, gradient: Gradient) -> list[bool]:
+        """Return for each parameter whether a task reaches it on any process."""
+        here = [value is not None for value in gradient]
+        if key not in self._reached:
+            self._reached[key] = [any(column) for column in zip(*_of_all(here), strict=True)]
+        known = self._reached[key]
+        if any(now and not before for now, before in zip(here, known, strict=True)):
+            raise RuntimeError(
+                f"task {key} reaches parameters that it did not reach in the first step; several "
+                "processes cannot train a body that skips layers at random"
+            )
+        return known
+
+
+def _begin(tensor: Tensor) -> distributed.Work:
+    work: distributed.Work | None = distributed.all_reduce(tensor, async_op=True)
+    assert work is not None
+    return work
+
+
+def _of_all(value: T) -> list[T]:
+    """Return every process's value."""
+    values: list[T] = [value] * distributed.get_world_size()
+    distributed.all_gather_object(values, value)
+    return values

@@ -14,9 +14,7 @@ from lightning.pytorch.strategies import Strategy
 from omegaconf import DictConfig
 
 from tartan.core.device import is_cpu, is_on_cuda
-from tartan.errors import UserError
 from tartan.methods.checkpoint import DurableCheckpointIO
-from tartan.methods.launch import torchrun_processes
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 from tartan.settings import build
@@ -57,10 +55,7 @@ def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments:
 
 
 def resolve_precision(precision: str, accelerator: str) -> str:
-    """Return a Lightning precision for `auto` on Lightning's `accelerator`; any other as it is.
-
-    It is `bf16-mixed` where the processor has native products; emulated ones would be slow.
-    """
+    """Return the precision for `auto`: `bf16-mixed` where the processor multiplies it natively."""
     if precision != "auto":
         return precision
     if is_on_cuda(accelerator):
@@ -75,12 +70,6 @@ def resolve_precision(precision: str, accelerator: str) -> str:
 def _strategy_of(settings: DictConfig) -> Strategy | str:
     name = settings.get("strategy", "auto")
     devices, nodes = settings.get("devices", 1), settings.get("num_nodes", 1)
-    outside = torchrun_processes()
-    if outside is not None and isinstance(devices, int) and outside != devices * nodes:
-        raise UserError(
-            f"torchrun has started {outside} processes, but trainer.devices={devices} and "
-            f"trainer.num_nodes={nodes} make {devices * nodes}; make them agree"
-        )
     several = devices not in (1, "1") or nodes != 1
     if name == "ddp" or (name == "auto" and several):
         return ReplicaStrategy()

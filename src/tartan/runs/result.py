@@ -78,7 +78,6 @@ class Measured(Plain):
     """The part of a stage's cost that depends on the machine (see `StageCost`)."""
 
     seconds: Amount
-    tokens_per_second: float | None = None
     peak_memory_bytes: Count | None = None
     processes: Count = 1
 

@@ -29,9 +29,6 @@ class Weighting(nn.Module, ABC):
 
     Args:
         task_names: names of the tasks, in the order of their gradients; the end task first.
-
-    Attributes:
-        needs: what it needs of steps and methods.
     """
 
     needs: Needs = Needs()
