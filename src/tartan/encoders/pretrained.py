@@ -8,17 +8,16 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import takewhile
 from pathlib import Path
 
 import huggingface_hub
 from huggingface_hub import constants
 from huggingface_hub.errors import LocalEntryNotFoundError
-from torch import nn
 from transformers import AutoModel, AutoModelForMaskedLM
 
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
+from tartan.encoders.layers import freeze_lowest
 from tartan.encoders.safe_loading import (
     load_config,
     load_model,
@@ -73,7 +72,7 @@ class _Adapted(Checked):
     def _load(self, folder: Path, name: str, trust_remote_code: bool = False) -> TextEncoder:
         rates = (self.attention_dropout, self.hidden_dropout)
         encoder = load_folder(folder, name, rates, trust_remote_code)
-        freeze_lowest(encoder, self.freeze)
+        freeze_lowest(encoder.body, self.freeze)
         return encoder
 
 
@@ -161,19 +160,6 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
     except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
-
-
-def freeze_lowest(encoder: TextEncoder, layers: int) -> None:
-    """Exclude the embeddings and a number of lowest layers from training; none if it is 0."""
-    if not layers:
-        return
-    body, depth = encoder.body, int(encoder.body.config.num_hidden_layers)
-    stacks = [m for m in body.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
-    if layers >= depth or not stacks:  # ALBERT's layers share their weights
-        raise UserError(f"encoder.freeze={layers}: {encoder.name} has no more layers of their own")
-    first = next(stacks[0][layers].parameters())
-    for parameter in takewhile(lambda p: p is not first, body.parameters()):  # from below
-        parameter.requires_grad_(False)
 
 
 def load_folder(

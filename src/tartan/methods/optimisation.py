@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,8 @@ from torch.distributed.tensor import DTensor
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import get_scheduler
 
-from tartan.settings import Below1, Checked, Fraction, NonNegative, Positive
+from tartan.encoders.layers import depths
+from tartan.settings import Below1, Checked, Fraction, NonNegative, Positive, Share
 
 
 @dataclass
@@ -29,6 +30,8 @@ class Optimisation(Checked):
         warmup: share of the steps over which the rates rise from 0.
         decay: `linear` or `cosine`, from the peak rates to 0 at the last step; or `constant`.
         clip_norm: largest norm of all gradients together; None does not clip.
+        layer_decay: factor by which a layer's rate is below that of the layer above it; the top
+            layer of the body has `body_lr` (Zhang et al., 2021).
     """
 
     body_lr: NonNegative = 1e-4
@@ -40,14 +43,24 @@ class Optimisation(Checked):
     warmup: Fraction = 0.06
     decay: Literal["linear", "cosine", "constant"] = "linear"
     clip_norm: Positive | None = 1.0
+    layer_decay: Share = 1.0
 
     def optimiser(
         self, body: nn.Module, end_head: nn.Module | None, other_heads: Iterable[nn.Module]
     ) -> torch.optim.AdamW:
         """Return an AdamW of all trainable parameters, fused where the device supports it."""
-        groups = _groups("body", [body, *other_heads], self.body_lr, self.weight_decay)
+        heads = [p for head in other_heads for p in head.parameters()]
+        if self.layer_decay == 1:
+            groups = self._groups("body", [*body.parameters(), *heads], self.body_lr)
+        else:
+            depth_of = depths(body)
+            groups = self._groups("heads", heads, self.body_lr)
+            for depth in sorted(set(depth_of.values())):
+                layer = [p for p in body.parameters() if depth_of[p] == depth]
+                lr = self.body_lr * self.layer_decay**depth
+                groups += self._groups(f"body_{depth}_below_top", layer, lr)
         if end_head is not None:
-            groups += _groups("end_head", [end_head], self.end_head_lr, self.weight_decay)
+            groups += self._groups("end_head", end_head.parameters(), self.end_head_lr)
         parameters = [p for group in groups for p in group["params"]]
         devices = {p.device.type for p in parameters}
         # a body's shards and whole heads cannot be in one kernel
@@ -59,6 +72,18 @@ class Optimisation(Checked):
             fused=devices <= {"cpu", "cuda"} and not sharded,
             foreach=False if sharded else None,
         )
+
+    def _groups(
+        self, name: str, parameters: Iterable[nn.Parameter], lr: float
+    ) -> list[dict[str, Any]]:
+        trained = [p for p in parameters if p.requires_grad]
+        decayed = [p for p in trained if p.ndim >= 2]
+        kept = [p for p in trained if p.ndim < 2]
+        groups = [
+            {"params": decayed, "lr": lr, "weight_decay": self.weight_decay, "name": name},
+            {"params": kept, "lr": lr, "weight_decay": 0.0, "name": f"{name}_without_decay"},
+        ]
+        return [group for group in groups if group["params"]]
 
     def schedule(self, optimiser: torch.optim.Optimizer, steps: int) -> LambdaLR:
         """Return the schedule over `steps`: warm-up, then the decay."""
@@ -73,17 +98,6 @@ def set_rates(schedule: LambdaLR) -> None:
     groups = schedule.optimizer.param_groups
     for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
         group["lr"] = lr * factor(schedule.last_epoch)
-
-
-def _groups(name: str, modules: list[nn.Module], lr: float, weight_decay: float) -> list[dict]:
-    parameters = [p for module in modules for p in module.parameters() if p.requires_grad]
-    decayed = [p for p in parameters if p.ndim >= 2]
-    kept = [p for p in parameters if p.ndim < 2]
-    groups = [
-        {"params": decayed, "lr": lr, "weight_decay": weight_decay, "name": name},
-        {"params": kept, "lr": lr, "weight_decay": 0.0, "name": f"{name}_without_decay"},
-    ]
-    return [group for group in groups if group["params"]]
 
 
 def prepare_update(

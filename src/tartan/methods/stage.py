@@ -13,7 +13,7 @@ from annotated_types import Ge, Le
 from tartan.core.meta_head import MetaHeadSettings
 from tartan.errors import UserError
 from tartan.methods.optimisation import Optimisation
-from tartan.settings import Checked, Count, Positive
+from tartan.settings import Checked, Count, Natural, Positive
 
 BatchSize = Annotated[int, Ge(1), Le(2**20)]
 
@@ -43,6 +43,7 @@ class Stage(Checked):
             [tasks].
         inner_products: the type in which inner products of gradients are accumulated.
         fresh_end_head: start the end task's head anew even if an earlier stage trained one.
+        reinitialise: top layers of the body whose weights the stage draws anew [layers].
         optimisation: optimiser and schedule.
         meta_head: the meta head.
     """
@@ -59,6 +60,7 @@ class Stage(Checked):
     patience: Count | None = None
     freeze_body: bool = False
     fresh_end_head: bool = False
+    reinitialise: Natural = 0
     sampled: Count | None = None
     inner_products: Literal["float32", "float64"] = "float32"
     optimisation: Optimisation = field(default_factory=Optimisation)

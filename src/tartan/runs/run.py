@@ -14,11 +14,13 @@ import torch
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
+from tartan.core.seeding import seed_for
 from tartan.core.task_names import END_TASK
 from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
+from tartan.encoders.layers import reinitialise_top
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.figures import draw_factor_weights, draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
@@ -138,6 +140,8 @@ class StageChain:
         auxiliaries = {task: auxiliary for task, (auxiliary, _) in prepared.auxiliaries.items()}
         weighted, trained = mixes_with_end_task(module_type), module_type.trains_auxiliaries
         metrics: Any = OmegaConf.to_container(config.metrics, resolve=True)
+        seed = seed_for(int(config.seed), name, "layers")
+        reinitialise_top(prepared.encoder.body, stage.reinitialise, seed)
         module: TaskMixing = module_type.for_data(
             data,
             optimisation=stage.optimisation,
