@@ -17,7 +17,7 @@ DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
 .PHONY: help setup quickstart report-demo compare study test test-contract test-slow test-distributed torture fuzz bench \
-	bench-full gpu-check bench-corpus walkthrough docs lint format clean
+	bench-full gpu-check walkthrough docs lint format clean
 
 help:
 	@echo "make quickstart  train META-TARTAN on real text, without a network, in minutes"
@@ -33,7 +33,6 @@ help:
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make gpu-check   run on this machine's GPUs what a CPU cannot show: tests, speed, processes"
-	@echo "make bench-corpus build corpora of made-up articles and read them: speed and memory"
 	@echo "make kill the build of a corpus of 2 million records; it has to end the same"
 	@echo "make walkthrough  follow README and the tutorial word by word in a fresh clone"
 	@echo "make docs        build the documentation into build/docs and check its links"
@@ -94,9 +93,6 @@ bench-full: $(READY)
 
 gpu-check: $(READY)
 	$(BIN)/python -m benchmarks.gpu_check items=$(ITEMS) device=$(DEVICE)
-
-bench-corpus: $(READY)
-	$(BIN)/python -m benchmarks.corpus $(BENCH)
 
 walkthrough: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/docs/test_walkthrough.py

@@ -17,10 +17,15 @@ from hydra import initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from benchmarks.case import Case
-from benchmarks.floor import measure_floor
 from benchmarks.measure import Row, measure_matrix_rate, options_of, show, write_figures
 from benchmarks.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
-from benchmarks.steps import ABLATIONS, measure_ablation, measure_memory, measure_waits
+from benchmarks.steps import (
+    ABLATIONS,
+    measure_ablation,
+    measure_floor,
+    measure_memory,
+    measure_waits,
+)
 from tartan.core.device import is_on_cuda
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.methods.trainer import resolve_precision
@@ -32,12 +37,7 @@ _TYPES = {"bf16-mixed": torch.bfloat16, "64-true": torch.float64}
 
 
 class Bench:
-    """Measures the sections of the bench.
-
-    Args:
-        options: the options (`benchmarks/conf/bench.yaml`).
-        scratch: a folder for the cases' runs.
-    """
+    """Measures the sections of the bench (`benchmarks/conf/bench.yaml`)."""
 
     def __init__(self, options: DictConfig, scratch: Path) -> None:
         self._options, self._scratch = options, scratch
@@ -46,7 +46,7 @@ class Bench:
         self.precision = resolve_precision(options.precision, options.accelerator)
 
     def floor(self) -> Iterator[Row]:
-        """Time each method's step against its floor (see `benchmarks.floor`)."""
+        """Time each method's step against its floor (see `Floor`)."""
         rate = measure_matrix_rate(self.device, _TYPES.get(self.precision, torch.float32))
         first = self._options.encoders[0]
         cases = [(first, "finetune", 0), (first, "mt_tartan", 1), (first, "meta_tartan", 1)]

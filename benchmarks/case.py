@@ -33,21 +33,13 @@ _AUXILIARIES = ("dapt", "tapt", *(f"dapt{number}" for number in range(2, 17)))
 
 @dataclass(frozen=True)
 class Case:
-    """A method with a number of auxiliary tasks: on domain text, the task's, then domain text.
-
-    Attributes:
-        method: name of the method in `conf/method`.
-        tasks: number of auxiliary tasks.
-        batch_size: number of examples of each task in a step.
-        options: further overrides: data, encoder, precision.
-        corpus: file of domain text; None for the task's own.
-    """
+    """A method with a number of auxiliary tasks: on domain text, the task's, then domain text."""
 
     method: str
     tasks: int
-    batch_size: int
-    options: Sequence[str]
-    corpus: str | None = None
+    batch_size: int  # examples of each task in a step
+    options: Sequence[str]  # further overrides: data, encoder, precision
+    corpus: str | None = None  # file of domain text; None for the task's own
 
     def __str__(self) -> str:
         encoder = next(o for o in self.options if o.startswith("encoder="))
@@ -85,17 +77,7 @@ class Case:
 
 @dataclass
 class BuiltCase:
-    """A case whose stage has been built, with the module on a device.
-
-    Attributes:
-        config: the case's config.
-        prepared: data and encoder.
-        stage: the stage's settings.
-        module: the LightningModule.
-        data: its batches.
-        device: the device.
-        precision: Lightning's name of the precision.
-    """
+    """A case whose stage has been built, with the module on a device."""
 
     config: DictConfig
     prepared: Prepared
@@ -139,15 +121,7 @@ class BuiltCase:
 
 
 def build_case(case: Case, steps: int, folder: Path, device: torch.device, *more: str) -> BuiltCase:
-    """Build a case's module and batches.
-
-    Args:
-        case: the case.
-        steps: number of steps that there are batches for.
-        folder: the run folder, which is emptied.
-        device: the device of the module.
-        more: further overrides of the config.
-    """
+    """Build a case's module and batches."""
     config = case.config(steps, folder, *more)
     stages, name = enabled_stages(config), STAGE_OF[case.method]
     prepared = prepare(config, stages)

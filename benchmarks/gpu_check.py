@@ -63,15 +63,7 @@ def parts_of(item: str, device: str, folder: Path) -> Iterator[tuple[str, list[s
 
 
 def bench_of(section: str, batch: int, texts: Path, device: str, *, dropout: bool) -> list[str]:
-    """Return the arguments of Python that run a section of the bench on `write_texts`' texts.
-
-    Args:
-        section: the section.
-        batch: number of examples in a batch.
-        texts: folder of the texts, named after the length of the longest.
-        device: `cuda` or `cpu`.
-        dropout: whether the encoder has attention dropout.
-    """
+    """Return the arguments of Python that run a section of the bench on `write_texts`' texts."""
     longest = texts.name.rpartition("-")[2]
     options = [f"task.{split}={texts / split}.jsonl" for split in ("train", "dev", "test")]
     options += ["task.name=made_up", f"task.domain={texts / 'corpus'}.jsonl", "auxiliary.size=all"]
@@ -93,11 +85,6 @@ def write_texts(folder: Path, longest: int, batch: int) -> None:
 
     Half of them are cut, so that texts have seven eighths of `longest` tokens on average. All words
     are single tokens of the bench's tokenizer.
-
-    Args:
-        folder: the folder to write; created if it does not exist.
-        longest: length of the longest text after cutting [tokens].
-        batch: number of examples in a batch; there are 8 batches of train and 16 of the corpus.
     """
     folder.mkdir(parents=True, exist_ok=True)
     rng = generator_for(0, "gpu_check", longest)

@@ -44,14 +44,6 @@ def time_interleaved(
     """Time several functions in turn, after a round that is not counted.
 
     Every second round goes backwards, so that no function always follows the same one.
-
-    Args:
-        parts: the functions by name.
-        rounds: number of rounds.
-        device: the device, whose work is part of the time.
-
-    Returns:
-        The time of each function in each round [s].
     """
     seconds: dict[str, list[float]] = {name: [] for name in parts}
     for number in range(rounds + 1):
@@ -75,31 +67,18 @@ def measure_matrix_rate(device: torch.device, dtype: torch.dtype, seconds: float
 
 @dataclass(frozen=True)
 class Row:
-    """A measurement.
-
-    Attributes:
-        section: name of the section.
-        what: what is measured against what.
-        case: method, number of auxiliary tasks, encoder.
-        ratio: time of the one divided by that of the other.
-        seconds: median time of a step [s].
-        tokens_s: tokens of a step, without padding, divided by its time.
-        padding: share of padding in the positions that go through the body [%].
-        matrix: operations a second, compared with what products of large square matrices reach [%].
-        peak_mib: peak memory of a step beyond parameters and optimiser state [MiB].
-        waits: lines at which the host waited for the GPU in a step.
-    """
+    """A measurement: what is measured against what, in which case."""
 
     section: str
     what: str
     case: str
-    ratio: Ratio | None = None
-    seconds: float | None = None
-    tokens_s: float | None = None
-    padding: float | None = None
-    matrix: float | None = None
-    peak_mib: float | None = None
-    waits: str | None = None
+    ratio: Ratio | None = None  # of times
+    seconds: float | None = None  # median time of a step
+    tokens_s: float | None = None  # without padding
+    padding: float | None = None  # share of the positions that go through the body [%]
+    matrix: float | None = None  # operations a second, of what large square matrices reach [%]
+    peak_mib: float | None = None  # of a step, beyond parameters and optimiser state
+    waits: str | None = None  # lines at which the host waited for the GPU in a step
 
 
 def options_of(name: str, arguments: Sequence[str]) -> DictConfig:

@@ -17,11 +17,7 @@ parts: the files of studies/conf/. Options of all runs follow as NAME=VALUE, e.g
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a part's cells that have no row yet, collect rows of runs, or write docs/results.md.
-
-    Returns:
-        The exit code: 0, or 1 for an error or a failed cell.
-    """
+    """Train a part's cells that have no row yet, collect rows of runs, or write docs/results.md."""
     options = _arguments(arguments)
     from studies.cells import collect, run_part
     from studies.part import all_parts, read_part
@@ -56,8 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(results: Path) -> None:
     """Write the page and the figures of the committed rows."""
-    from studies.cost_figure import draw_costs
-    from studies.page import page_of
+    from studies.page import draw_costs, page_of
     from studies.part import all_parts
     from studies.row import read_rows
     from tartan.figures import save

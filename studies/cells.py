@@ -29,22 +29,6 @@ def run_part(
     """Run what has no row yet, one cell after the other; a row is written as each is finished.
 
     A cell that was stopped goes on where it was. One that fails does not stop the others.
-
-    Args:
-        name: the part's name.
-        part: the part.
-        runs: the folder of all runs.
-        results: the folder of the rows.
-        options: options of all runs, in addition to the part's.
-        seeds: number of seeds of each cell; None for the part's.
-        only: the cells to run, as `BUDGET` or `BUDGET/SETTING`; empty for all.
-
-    Returns:
-        The places of the cells that failed.
-
-    Raises:
-        UserError: the rows that are there cannot be read, or there are no cells like `only`.
-        SystemExit: a run was stopped by a signal.
     """
     part = part if seeds is None else part.with_seeds(seeds)
     path, planned = results / f"{name}.csv", list(cells_of(name, part))
@@ -69,11 +53,7 @@ def run_part(
 
 
 def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
-    """Store the rows of all finished runs of a part; a run replaces the row that its cell has.
-
-    Raises:
-        UserError: a run or a row cannot be read.
-    """
+    """Store the rows of all finished runs of a part; a run replaces the row that its cell has."""
     rows = []
     for cell in cells_of(name, part):
         folder = runs / cell.place

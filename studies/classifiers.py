@@ -33,16 +33,7 @@ LogProbabilities = Callable[[Sequence[str]], Tensor]
 
 
 def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
-    """Train TF-IDF on the labelled examples of the cell's task, and evaluate it.
-
-    Args:
-        cell: the cell.
-        options: options of the command line, in addition to the cell's.
-        commit: the commit that trains it.
-
-    Raises:
-        UserError: the task cannot be read, or its examples are not single texts.
-    """
+    """Train TF-IDF on the labelled examples of the cell's task, and evaluate it."""
     config, task = texts_of(cell, options)
 
     def score(classifier: Any) -> float:
@@ -66,10 +57,6 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
 
     Settings are its library's, and nothing is chosen on dev. A step reads `cell.batch_size` texts,
     as one of fine-tuning does: half as many pairs. Arguments are those of `tfidf_row`.
-
-    Raises:
-        UserError: the library is not installed, the task is not one of single texts, or the
-            encoder is not the packaged one.
     """
     try:
         from datasets import Dataset

@@ -151,11 +151,7 @@ def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
 
 
 def read_part(name: str, folder: Path = FOLDER) -> Part:
-    """Return the part of that name.
-
-    Raises:
-        UserError: there is no such part, or its file is malformed; the message names the entry.
-    """
+    """Return the part of that name."""
     path = folder / f"{name}.yaml"
     if not path.is_file():
         known = ", ".join(sorted(path.stem for path in folder.glob("*.yaml")))

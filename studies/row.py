@@ -78,11 +78,7 @@ class Row(Plain):
 
 
 def row_of(folder: Path, draws_data: bool) -> Row:
-    """Return the row of the finished run in `folder`.
-
-    Raises:
-        UserError: the folder holds no finished run of the study.
-    """
+    """Return the row of the finished run in `folder`."""
     note = read_json(folder / CELL, CellNote)
     run = read_run(folder, folder.name)
     result = run.result
@@ -183,11 +179,7 @@ def encoder_name(name: str) -> str:
 
 
 def read_rows(path: Path) -> list[Row]:
-    """Return the rows of a part's file; none if it does not exist.
-
-    Raises:
-        UserError: a row is malformed; the message names file and line.
-    """
+    """Return the rows of a part's file; none if it does not exist."""
     if not path.is_file():
         return []
     rows: dict[tuple[str, str, int], Row] = {}

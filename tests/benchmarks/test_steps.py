@@ -13,11 +13,9 @@ from hydra import initialize_config_dir
 
 from benchmarks.__main__ import main
 from benchmarks.case import Case, build_case, loss_of
-from benchmarks.floor import Floor
 from benchmarks.measure import Ratio, ratio
-from benchmarks.peers import transformers_model
-from benchmarks.published_step import PublishedStep
-from benchmarks.steps import measure_waits
+from benchmarks.peers import PublishedStep, transformers_model
+from benchmarks.steps import Floor, measure_waits
 from tartan.kernels.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 

@@ -67,14 +67,6 @@ def test_what_has_a_row_is_not_run_again(tmp_path, part, trained):
     assert [r.test for r in found if r.setting == "tapt"] == [0.5, 0.6]
 
 
-def test_a_cell_that_fails_has_no_row_and_is_tried_again(tmp_path, part, trained):
-    trained.failing = ("1x/tapt",)
-    assert run(tmp_path, part, seeds=1) == ["toy/1x/tapt/seed0"]
-    trained.failing = ()
-    assert run(tmp_path, part, seeds=1) == []
-    assert trained == ["1x/finetune", "1x/tapt", "end/finetune", "1x/tapt"]
-
-
 def test_a_signal_ends_the_study(tmp_path, part, trained):
     trained.failing, trained.code = ("1x/tapt",), 143
     with pytest.raises(SystemExit) as caught:

@@ -89,11 +89,3 @@ def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, m
         read_part("toy", write_part(tmp_path, content))
     assert message in str(caught.value)
     assert "toy.yaml" in str(caught.value)
-
-
-def test_a_part_takes_from_another_what_it_does_not_say(tmp_path):
-    folder = write_part(tmp_path)
-    write_part(folder, {"extends": "toy", "seeds": 5, "title": "Other", "order": 0}, "other")
-    part, other = read_part("toy", folder), read_part("other", folder)
-    assert (other.title, other.seeds, other.settings) == ("Other", 5, part.settings)
-    assert list(all_parts(folder)) == ["other", "toy"]
