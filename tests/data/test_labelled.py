@@ -101,7 +101,7 @@ def test_what_is_missing_or_of_another_kind_is_named_with_its_place(
 def test_columns_are_found_by_their_names(columns, text, label, tmp_path):
     (tmp_path / "t.csv").write_text(f"{columns}\n")
     table = open_table(tmp_path / "t.csv")
-    assert choose_columns(table, None, None, None, "task.") == Columns(text, label)
+    assert choose_columns(table, None, None, None) == Columns(text, label)
 
 
 @pytest.mark.parametrize(
@@ -117,4 +117,4 @@ def test_columns_that_cannot_be_found_are_one_line(columns, options, message, tm
     (tmp_path / "t.csv").write_text(f"{columns}\n")
     table, named = open_table(tmp_path / "t.csv"), {"text": None, "label": None, **options}
     with pytest.raises(UserError, match=message):
-        choose_columns(table, **named, pair=None, prefix="task.")
+        choose_columns(table, **named, pair=None)

@@ -58,11 +58,14 @@ class EndTask(ABC):
         notes: how the data were read, as plain JSON values for `result.json`.
         fingerprints: a checksum of each split's data.
         max_length: maximum length of an input [tokens]; None where inputs are not tokens.
+        train: the training examples, which have `labels`, indices.
     """
 
     source: EndTaskSource
     labels: tuple[str, ...]
     fingerprints: dict[str, str]
+    notes: dict[str, Any]
+    train: Any
 
     @property
     def name(self) -> str:
@@ -77,12 +80,8 @@ class EndTask(ABC):
         return None
 
     @property
-    def notes(self) -> dict[str, Any]:
-        return {}
-
-    @property
-    @abstractmethod
-    def label_counts(self) -> tuple[int, ...]: ...
+    def label_counts(self) -> tuple[int, ...]:
+        return tuple(np.bincount(self.train.labels, minlength=len(self.labels)).tolist())
 
     @abstractmethod
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:

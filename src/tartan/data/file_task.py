@@ -90,12 +90,11 @@ class FileTask(TextSource):
         """Return the columns that are named, and the others as found, which is logged."""
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
-        columns = choose_columns(train, self.text, self.label, self.text_pair, self.prefix)
+        columns = choose_columns(train, self.text, self.label, self.text_pair)
         if columns != Columns(self.text or "text", self.label or "label", self.text_pair):
             log.warning(
-                "task %s: %s: texts are read from column %r, labels from %r (others: %stext=COLUMN "
-                "%slabel=COLUMN)",
-                self.name, train.source, columns.text, columns.label, self.prefix, self.prefix,
+                "task %s: %s: texts are read from column %r, labels from %r",
+                self.name, train.source, columns.text, columns.label,
             )  # fmt: skip
         return columns
 
@@ -132,8 +131,6 @@ class FileTask(TextSource):
                     f"task.hub={name} has no split {named or 'train'!r}; name one: task.{split}="
                     f"SPLIT (there are {', '.join(splits)})"
                 )
-            if table is not None and named is None and table.unlabelled:
-                log.warning("task %s: %s has no labels and is not used", self.name, table.source)
-            elif table is not None:
+            if table is not None and (named is not None or not table.unlabelled):
                 tables[split] = table
         return tables

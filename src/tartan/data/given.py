@@ -52,8 +52,6 @@ class GivenTask(FileTask):
 
     opened: Mapping[str, Table] = field(default_factory=dict)
 
-    prefix = ""
-
     def named_tables(self) -> dict[str, Table]:
         return dict(self.opened)
 

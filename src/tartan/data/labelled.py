@@ -68,20 +68,15 @@ class Example(NamedTuple):
         return self.text if self.pair is None else (self.text, self.pair)
 
 
-def choose_columns(
-    table: Table, text: str | None, label: str | None, pair: str | None, prefix: str
-) -> Columns:
+def choose_columns(table: Table, text: str | None, label: str | None, pair: str | None) -> Columns:
     """Return the columns to read: those that are named, and for each None the one that is found.
 
-    A column is found by a common name, if one column has such a name. `prefix` begins the options'
-    names in messages.
+    A column is found by a common name, if one column has such a name.
     """
-    taken = _named(
-        table, {f"{prefix}text": text, f"{prefix}text_pair": pair, f"{prefix}label": label}
-    )
+    taken = _named(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
     free = [column for column in table.columns if column not in taken]
-    text = text or _found(table, free, TEXT_NAMES, f"{prefix}text")
-    return Columns(text, label or _found(table, free, LABEL_NAMES, f"{prefix}label"), pair)
+    text = text or _found(table, free, TEXT_NAMES, "task.text")
+    return Columns(text, label or _found(table, free, LABEL_NAMES, "task.label"), pair)
 
 
 def columns_to_predict(

@@ -28,9 +28,7 @@ class HeldOut:
     split: str = "dev"
 
 
-def stratified_splits(
-    labels: Sequence[str], parts: Sequence[HeldOut], source: str, prefix: str = "task."
-) -> list[str]:
+def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
     The parts, at most one for `dev` and one for `test`, are drawn one after the other; the share of
@@ -41,13 +39,13 @@ def stratified_splits(
     parts = [part for part in parts if part.share]
     counts = Counter(labels)
     sizes = [max(round(part.share * len(labels)), len(counts)) for part in parts]
-    options = " and ".join(f"{prefix}{part.split}" for part in parts)
+    options = " and ".join(f"task.{part.split}" for part in parts)
     rare = [label for label, count in sorted(counts.items()) if count <= len(parts)]
     if rare:
         raise UserError(
             f"{source}: too few examples of {len(rare)} labels to be in train and in what is held "
             f"out for {options}: {', '.join(map(repr, rare[:5]))}{', ...' * (len(rare) > 5)}; is "
-            f"{prefix}label=COLUMN the right one? Add examples, remove the rows, or name files"
+            f"task.label=COLUMN the right one? Add examples, remove the rows, or name files"
         )
     if len(labels) - sum(sizes) < len(counts):
         raise UserError(

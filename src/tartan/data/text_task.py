@@ -54,12 +54,10 @@ class TextSource(Checked, ABC):
     labelled: Count | None = field(default=None, kw_only=True)
     split_seed: Natural = field(default=0, kw_only=True)
 
-    prefix = "task."
-    """Beginning of the options' names, for messages; a program's arguments have none."""
     empty_label = "refused"
     """`unlabelled` if training rows without a label are unlabelled texts of the task."""
     dev_share, test_share = 0.2, 0.2
-    """Shares of train that are held out where there is no table."""
+    """Shares of train that become dev and test where these have no table."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
@@ -77,11 +75,8 @@ class TextSource(Checked, ABC):
         """Read the files."""
         tables = self.tables()
         columns, source = self.columns(tables["train"]), tables["train"].source
-        with_empty = {"train"} if self.empty_label == "unlabelled" else set()
-        read = {
-            split: read_labelled(table, columns, empty_labels=split in with_empty)
-            for split, table in tables.items()
-        }
+        bare = {"train"} if self.empty_label == "unlabelled" else set()
+        read = {s: read_labelled(t, columns, empty_labels=s in bare) for s, t in tables.items()}
         unlabelled = [example for example in read["train"] if not example.label]
         read["train"] = [example for example in read["train"] if example.label]
         shares = {"test": self.test_share, "dev": self.dev_share}
@@ -109,10 +104,9 @@ class TextSource(Checked, ABC):
             labels=labels,
             **{s: _indexed(own, labels, trained_on, numbered) for s, own in splits.items()},
             fingerprints=self._fingerprints(tables, columns, held),
-            columns=columns,
-            table=tables["train"],
-            held_out=parts,
+            notes=_notes(columns, source, parts, rows),
             rows=sorted(rows, key=lambda row: row[1].number) if parts else [],
+            unit=tables["train"].unit,
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
 
@@ -122,15 +116,13 @@ class TextSource(Checked, ABC):
         """Return all examples with their splits, those of train's table in its order."""
         if not read["train"]:
             raise UserError(f"{source} holds no labelled examples")
-        names = stratified_splits([one.label for one in read["train"]], held, source, self.prefix)
+        names = stratified_splits([one.label for one in read["train"]], held, source)
         assigned = list(zip(names, read["train"], strict=True))
         assigned += [(s, one) for s in SPLITS[1:] if s in read for one in read[s]]
         if self.split == "published":
             return assigned
         if len(held) == 1:
-            raise UserError(
-                f"{self.prefix}split=clean splits one table, or those of train, dev and test"
-            )
+            raise UserError("task.split=clean splits one table, or those of train, dev and test")
         assigned.sort(key=lambda row: SPLITS.index(row[0]))
         sizes = Counter(split for split, _ in assigned)
         examples = [example for _, example in assigned]
@@ -199,10 +191,9 @@ class TextTask(EndTask):
     """A labelled task on text, read and checked (see `EndTask`).
 
     Attributes:
-        columns: the columns that were read.
-        table: the training table.
-        held_out: the splits that were held out of it.
-        rows: the split and the example of each of its rows, if any was.
+        rows: the split and the example of each row of train's table, where a split was held out of
+            it; else none.
+        unit: what `Example.number` counts: `line` or `row`.
         unlabelled: training texts without a label, and those whose labels `source.labelled` leaves
             out; None if there are none.
     """
@@ -213,34 +204,14 @@ class TextTask(EndTask):
     dev: LabelledTexts
     test: LabelledTexts
     fingerprints: dict[str, str]
-    columns: Columns
-    table: Table
-    held_out: Sequence[HeldOut]
+    notes: dict[str, Any]
     rows: Sequence[tuple[str, Example]]
+    unit: str
     unlabelled: LabelledTexts | None = None
 
     @property
     def max_length(self) -> int:
         return self.source.max_length
-
-    @property
-    def label_counts(self) -> tuple[int, ...]:
-        counts = Counter(self.train.labels)
-        return tuple(counts[index] for index in range(len(self.labels)))
-
-    @property
-    def notes(self) -> dict[str, Any]:
-        columns = self.columns
-        read = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
-        if not self.held_out:
-            return {"columns": read}
-        counts = Counter(split for split, _ in self.rows)
-        train = {"source": self.table.source, "train": {"examples": counts["train"]}}
-        held = {
-            part.split: {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
-            for part in self.held_out
-        }
-        return {"columns": read, "split": train | held}
 
     @property
     def evaluated_texts(self) -> list[str]:
@@ -260,8 +231,7 @@ class TextTask(EndTask):
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache."""
         text_encoder = require_text_encoder(encoder, f"task {self.name}")
-        option = f"{self.source.prefix}max_length"
-        check_length(option, self.max_length, text_encoder)
+        check_length("task.max_length", self.max_length, text_encoder)
         splits = {}
         for split, texts in {"train": self.train, "dev": self.dev, "test": self.test}.items():
             if not len(texts):
@@ -276,11 +246,25 @@ class TextTask(EndTask):
             )
             if full := count_full(rows, self.max_length):
                 log.warning(
-                    "task %s: %s of %s texts in %s reach %s=%s, where they are cut",
-                    self.name, f"{full:,}", f"{len(texts):,}", split, option, self.max_length,
+                    "task %s: %s of %s texts in %s reach max_length=%s, where they are cut",
+                    self.name, f"{full:,}", f"{len(texts):,}", split, self.max_length,
                 )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
+
+
+def _notes(
+    columns: Columns, source: str, parts: Sequence[HeldOut], rows: Sequence[tuple[str, Example]]
+) -> dict[str, Any]:
+    read = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
+    if not parts:
+        return {"columns": read}
+    counts = Counter(split for split, _ in rows)
+    split: dict[str, Any] = {"source": source, "train": {"examples": counts["train"]}}
+    for part in parts:
+        chosen = {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
+        split[part.split] = chosen
+    return {"columns": read, "split": split}
 
 
 def _digest(text: str) -> str:

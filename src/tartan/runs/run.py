@@ -188,11 +188,11 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
     write_text_durably(folder / INPUTS, json.dumps(prepared.fingerprints, indent=1))
     write_durably(folder / CONFIG, lambda path: OmegaConf.save(config, path, resolve=True))
     end_task = prepared.labelled and prepared.labelled.end_task
-    if not isinstance(end_task, TextTask) or not end_task.held_out:
+    if not isinstance(end_task, TextTask) or not end_task.rows:
         return
     # which rows became dev or test, which were taken from train's file
     rows = [(split, e.number, e.label, e.text[:80]) for split, e in end_task.rows]
-    names = ["split", end_task.table.unit, "label", "text"]
+    names = ["split", end_task.unit, "label", "text"]
     table = pd.DataFrame(rows, columns=names, dtype=object)
     # with a byte order mark, by which spreadsheet programs know UTF-8
     form = {"index": False, "encoding": "utf-8-sig", "lineterminator": "\r\n"}
