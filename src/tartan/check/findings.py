@@ -28,12 +28,7 @@ from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.methods.stage import Stage
 from tartan.runs.baselines import requested_baseline
-from tartan.runs.prepare import (
-    auxiliary_context,
-    enabled_stages,
-    named_auxiliaries,
-    prepare,
-)
+from tartan.runs.prepare import auxiliary_context, enabled_stages, named_auxiliaries, prepare
 from tartan.vision.task import ImageTask
 
 
@@ -44,16 +39,14 @@ class Findings:
     Attributes:
         title: method, task and encoder.
         tables: `labels` (number of examples, by split), `lengths` and `vocabulary` (see `tokens`),
-            `repeats`, `near` and `corpora` (see `overlap`), `stages` (see `trial`); those of texts
-            are empty for images.
-        same: see `overlap.same_texts`.
+            `repeats`, `same`, `near` and `corpora` (see `overlap`), `stages` (see `trial`); those
+            of texts are empty for images.
         with_baseline: whether the run fine-tunes at equal cost afterwards.
         remarks: warnings that the run itself will log.
     """
 
     title: str
     tables: dict[str, pd.DataFrame]
-    same: list[dict[str, Any]]
     with_baseline: bool
     memory_gib: float
     remarks: list[str]
@@ -79,7 +72,7 @@ def findings_of(config: DictConfig) -> Findings:
         stages, baseline = enabled_stages(config, beside=["output"]), requested_baseline(config)
         prepared = prepare(config, stages)
         auxiliaries = _all_auxiliaries(config, prepared, remarks)
-        tables, same = _look_at_data(prepared, auxiliaries)
+        tables = _look_at_data(prepared, auxiliaries)
         tables["stages"] = estimate_stages(config, stages, prepared)
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         if is_on_cuda(str(config.trainer.accelerator)):
@@ -89,7 +82,6 @@ def findings_of(config: DictConfig) -> Findings:
         return Findings(
             title=f"{config.method.name} on {prepared.end_task.name}, {prepared.encoder.name}",
             tables=tables,
-            same=same,
             with_baseline=baseline is not None,
             memory_gib=memory / 2**30,
             remarks=list(dict.fromkeys(remarks)),
@@ -129,19 +121,17 @@ def _corpora(auxiliaries: Auxiliaries) -> dict[str, tuple[Auxiliary, AuxiliaryEx
     return found
 
 
-def _look_at_data(
-    prepared: Prepared, auxiliaries: Auxiliaries
-) -> tuple[dict[str, pd.DataFrame], list[dict[str, Any]]]:
-    """Return the tables of `Findings` about labels and texts, and the repeated texts."""
+def _look_at_data(prepared: Prepared, auxiliaries: Auxiliaries) -> dict[str, pd.DataFrame]:
+    """Return the tables of `Findings` about labels and texts."""
     task, encoder = prepared.end_task, prepared.encoder
     examples = overlap.labelled_examples(prepared)
     splits = examples["split"].unique()
     labels = pd.crosstab(examples["label"], examples["split"])[[*splits]]
     labels = labels.reindex([*task.labels], fill_value=0)
     labels = labels.sort_values("train", ascending=False, kind="stable")
-    empty = dict.fromkeys(("lengths", "repeats", "near", "corpora", "vocabulary"), pd.DataFrame())
     if not isinstance(task, TextTask) or not isinstance(encoder, TextEncoder):
-        return {**empty, "labels": labels}, []
+        of_texts = ("lengths", "repeats", "same", "near", "corpora", "vocabulary")
+        return {"labels": labels} | dict.fromkeys(of_texts, pd.DataFrame())
     sources = {
         split: datasets.Dataset.from_dict({"text": part["text"].tolist()})
         for split, part in examples.groupby("split", sort=False)
@@ -156,15 +146,15 @@ def _look_at_data(
     samples = {name: texts for name, texts in samples.items() if texts}
     words = {name: texts for name, texts in samples.items() if name not in ("dev", "test")}
     texts = {name: sources[name] for name in corpora}
-    tables = {
+    return {
         "labels": labels,
         "lengths": tokens.lengths(samples, limits, encoder.tokenizer),
         "repeats": overlap.repeats(examples),
+        "same": overlap.same_texts(examples),
         "near": overlap.near_duplicates(examples),
         "corpora": overlap.in_corpora(texts, examples, task.evaluated_texts),
         "vocabulary": tokens.vocabulary(words, encoder.tokenizer),
     }
-    return tables, overlap.same_texts(examples)
 
 
 def _facts(

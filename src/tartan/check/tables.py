@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -24,6 +24,8 @@ TITLES = {
         "texts that occur more than once, regardless of case and white space",
         "other label: train has the same text, with other labels only",
     ),
+    "same": ("texts that repeat or are blank", "output=FILE has all of them"),
+    "near": ("texts that nearly equal one of train", "output=FILE has all of them"),
     "corpora": (
         "unlabelled texts, and dev and test texts among them",
         "sharing: 13 words in a row with dev or test; auxiliary.decontaminate=true leaves them out",
@@ -38,28 +40,28 @@ TITLES = {
     ),
 }
 """Title and explanation of each table."""
-_MOST_LABELS, _PLACES, _TEXTS, _START = 20, 4, 3, 40
-"""Maximum numbers of labels, of a text's places, of repeated texts, and of their characters."""
+_EXAMPLES = {"same": 3, "near": 3}
+"""Number of rows of the tables that show examples."""
+_MOST_ROWS, _MOST_CHARACTERS = 20, 60
 
 
-def print_findings(found: Findings) -> None:
+def print_findings(findings: Findings) -> None:
     """Print all tables, then the recommendation."""
-    console = Console()
-    console.print(f"[bold]{escape(found.title)}: what would be trained on[/bold]\n")
+    console, stages = Console(), findings.tables["stages"]
+    console.print(f"[bold]{escape(findings.title)}: what would be trained on[/bold]\n")
     for name, (title, note) in TITLES.items():
-        frame = found.tables[name]
+        frame = findings.tables[name]
         if len(frame):
-            _print_table(console, title, _short(frame))
+            title = f"{len(frame):,} {title}" if name in _EXAMPLES else title
+            _print_table(console, title, _short(frame, _EXAMPLES.get(name)))
             console.print(f"[dim]{escape(note)}[/dim]\n" if note else "", highlight=False)
-        if name == "repeats":
-            for line in _repeated_texts(found):
-                console.print(escape(line), highlight=False, soft_wrap=True)
-    total = duration(found.tables["stages"]["seconds"].sum() * (2 if found.with_baseline else 1))
-    baseline = " (with fine-tuning at equal cost)" if found.with_baseline else ""
-    console.print(f"up to {total} in all{baseline}; the machine has {found.memory_gib:.1f} GiB")
-    _print_items(console, f"Begin with {' '.join(found.advice.options)}", found.advice.reasons)
-    _print_items(console, "Look out", found.advice.warnings)
-    _print_items(console, "Remarks of the run itself", found.remarks)
+    total = duration(stages["seconds"].sum() * (2 if findings.with_baseline else 1))
+    baseline = " (with fine-tuning at equal cost)" if findings.with_baseline else ""
+    console.print(f"up to {total} in all{baseline}; the machine has {findings.memory_gib:.1f} GiB")
+    advice = findings.advice
+    _print_items(console, f"Begin with {' '.join(advice.options)}", advice.reasons)
+    _print_items(console, "Look out", advice.warnings)
+    _print_items(console, "Remarks of the run itself", findings.remarks)
 
 
 def escape(text: str) -> str:
@@ -67,40 +69,13 @@ def escape(text: str) -> str:
     return markup.escape(printable(text))
 
 
-def _repeated_texts(found: Findings) -> Iterator[str]:
-    """Yield the texts that repeat or nearly do, with their places."""
-    if found.same:
-        several = sum(one["labels"] > 1 for one in found.same)
-        labels = f", {several:,} with different labels" if several else ""
-        yield f"{len(found.same):,} texts repeat or are blank{labels} (output=FILE has all):"
-    for one in found.same[:_TEXTS]:
-        places = ", ".join(_place(**place) for place in one["places"][:_PLACES])
-        more = ", ..." if len(one["places"]) > _PLACES else ""
-        yield f"  {places}{more}: {_start(one['text'])}"
-    near = found.tables["near"]
-    if len(near):
-        yield f"{len(near):,} dev and test texts are nearly equal to one of train:"
-    for _, row in near.head(_TEXTS).iterrows():
-        places = f"{_place(row['split'], row['line'])}, {_place('train', row['train_line'])}"
-        yield f"  {row['similarity']:.0%} the same: {places}: {_start(row['text'])}"
-
-
-def _place(split: str, line: Any, label: str = "") -> str:
-    where = split if pd.isna(line) else f"{split} line {line}"
-    return f"{where} ({label})" if label else where
-
-
-def _start(text: str) -> str:
-    return " ".join(text.split())[:_START] or "(blank)"
-
-
-def _short(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return the first and last rows of a long table."""
-    if len(frame) <= _MOST_LABELS:
-        return frame
-    half, rest = _MOST_LABELS // 2, len(frame) - _MOST_LABELS
-    gap = pd.DataFrame("", index=[f"... {rest:,} more"], columns=frame.columns)
-    return pd.concat([frame.iloc[:half], gap, frame.iloc[-half:]])
+def _short(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
+    """Return the first `most` rows; or of a long table the first and last ones."""
+    if most is not None or len(frame) <= _MOST_ROWS:
+        return frame.head(most or _MOST_ROWS)
+    half = _MOST_ROWS // 2
+    gap = pd.DataFrame("", [f"... {len(frame) - _MOST_ROWS:,} more"], frame.columns)
+    return pd.concat([frame.head(half), gap, frame.tail(half)])
 
 
 def _print_table(console: Console, title: str, frame: pd.DataFrame) -> None:
@@ -112,7 +87,7 @@ def _print_table(console: Console, title: str, frame: pd.DataFrame) -> None:
 
 def _cell(column: str, value: Any) -> str:
     if isinstance(value, str):
-        return escape(value)
+        return escape(textwrap.shorten(value, _MOST_CHARACTERS, placeholder="...")) or "(blank)"
     if pd.isna(value):
         return ""
     if column.endswith("seconds"):

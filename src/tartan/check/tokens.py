@@ -13,6 +13,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from tartan.core.seeding import generator_for
+from tartan.data.table import until_full
 
 REFERENCE = Path(__file__).with_name("general_english.txt")
 """Seventy everyday sentences, written for this comparison, in English that any encoder knows."""
@@ -37,16 +38,9 @@ _LONGEST_MEAN = 15
 def sample_of(texts: datasets.Dataset, name: str) -> list[str]:
     """Return the source's texts that are not blank, or a random part; the same at every call."""
     order = generator_for(0, "check", "sample", name).permutation(len(texts))[:MOST_TEXTS]
-    chosen: list[str] = []
-    characters = 0
-    for start in range(0, len(order), _AT_ONCE):
-        for text in texts.select(np.sort(order[start : start + _AT_ONCE]))["text"]:
-            if text and not text.isspace():
-                chosen.append(text)
-                characters += len(text)
-            if characters >= MOST_CHARACTERS:
-                return chosen
-    return chosen
+    batches = texts.select(order).iter(_AT_ONCE)
+    filled = (text for batch in batches for text in batch["text"] if text and not text.isspace())
+    return list(until_full(filled, MOST_TEXTS, MOST_CHARACTERS))
 
 
 def lengths(
@@ -56,20 +50,12 @@ def lengths(
 ) -> pd.DataFrame:
     """Return the lengths of texts before they are cut, special tokens included [tokens].
 
-    Args:
-        samples: texts, none blank, by source.
-        limits: length at which the source's texts are cut.
-        tokenizer: the encoder's tokenizer.
-
-    Returns:
-        By source: `median`, `95_%`, `longest`, `max_length`, `cut_%` of texts, `lost_%` of tokens,
-        and `enough`, the smallest multiple of 8 at which less than 1 % are cut.
+    The columns are `median`, `95_%`, `longest`, `max_length`, at which `limits` cuts a source's
+    texts, `cut_%` of texts, `lost_%` of tokens, and `enough`, at which less than 1 % are cut.
     """
     rows = {}
     for source, texts in samples.items():
-        encoded = tokenizer(list(texts), truncation=False, return_attention_mask=False,
-                            return_token_type_ids=False, verbose=False)  # fmt: skip
-        sizes = np.array([len(ids) for ids in encoded["input_ids"]])
+        sizes = _pieces(texts, tokenizer, add_special_tokens=True)[1]
         rows[source] = {
             "median": float(np.median(sizes)),
             "95_%": float(np.quantile(sizes, 0.95)),
@@ -91,13 +77,12 @@ def enough_length(sizes: np.ndarray) -> int:
 def vocabulary(
     samples: Mapping[str, Sequence[str]], tokenizer: PreTrainedTokenizerBase
 ) -> pd.DataFrame:
-    """Return how the tokenizer breaks words, which are runs of letters, as in running text.
+    """Return how the tokenizer breaks words, which are runs of letters, `general English` first.
 
-    Returns:
-        By source, `general English` first: number of `words`; `pieces` of a word on average;
-        `broken_%`: words in three pieces or more; `unknown_%`: those with a piece that the
-        vocabulary lacks; `times`: pieces as a multiple of those of general English (NaN where words
-        are not set apart by spaces, or too many are unknown); `frequent` broken words.
+    The columns are the number of `words`; `pieces` of a word on average; `times`: pieces as a
+    multiple of those of general English (NaN where words are not set apart by spaces, or too many
+    are unknown); `broken_%`: words in three pieces or more; `unknown_%`: those with a piece that
+    the vocabulary lacks; `frequent` broken words.
     """
     reference = REFERENCE.read_text(encoding="utf-8").splitlines()
     rows = {}
@@ -106,10 +91,7 @@ def vocabulary(
         if not counts:
             continue
         words, weights = zip(*counts.most_common(), strict=True)
-        encoded = tokenizer([f" {word}" for word in words], add_special_tokens=False,
-                            return_attention_mask=False, return_token_type_ids=False,
-                            verbose=False)["input_ids"]  # fmt: skip
-        pieces = np.array([len(ids) for ids in encoded])
+        encoded, pieces = _pieces([f" {word}" for word in words], tokenizer)
         unknown = np.average([tokenizer.unk_token_id in ids for ids in encoded], weights=weights)
         length = np.average([len(word) for word in words], weights=weights)
         comparable = length <= _LONGEST_MEAN and unknown < MOST_UNKNOWN
@@ -126,3 +108,11 @@ def vocabulary(
     first = frame["pieces"].iloc[0] if comparable.iloc[0] else np.nan
     frame.insert(2, "times", (frame["pieces"] / first).where(comparable))
     return frame
+
+
+def _pieces(
+    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, *, add_special_tokens: bool = False
+) -> tuple[list[list[int]], np.ndarray]:
+    """Return the tokens of each text, of which none is cut, and their number, `(texts,)`."""
+    encoded = tokenizer(list(texts), add_special_tokens=add_special_tokens, verbose=False)
+    return encoded["input_ids"], np.array([len(ids) for ids in encoded["input_ids"]])

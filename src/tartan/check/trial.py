@@ -58,15 +58,11 @@ class StepTimes(pl.Callback):
 def estimate_stages(
     config: DictConfig, stages: Mapping[str, Stage], prepared: Prepared
 ) -> pd.DataFrame:
-    """Train each stage for a few steps; the encoder is changed.
+    """Train each stage for a few steps, which changes the encoder.
 
-    Returns:
-        By stage: `steps`, unless patience ends it; `batch` size; `step_time` [s]; `least_seconds`,
-        after which patience can end it, and `seconds` of all steps and evaluations on dev; `GiB`,
-        peak memory of the process, or of the tensors on a GPU.
-
-    Raises:
-        UserError: memory runs out.
+    The columns are `steps`, unless patience ends the stage; `batch` size; `step_time` [s];
+    `seconds` of all steps and evaluations on dev; `GiB`, peak memory of the process, or of the
+    tensors on a GPU.
     """
     chain = StageChain(config, Path(config.run.folder), prepared, stages)
     rows = {}
@@ -86,15 +82,10 @@ def estimate_stages(
         step = median(times.steps[1:] or times.steps) * stage.batch_size / small.batch_size
         evaluation = len(prepared.splits.dev) * times.evaluation / max(1, times.examples)
         steps, interval = stage.length(*prepared.counts(module.batch_needs.tasks))
-        least = steps
-        if times.examples and stage.patience is not None:
-            # the first evaluation is the best, and `patience` others follow
-            least = min(steps, (1 + stage.patience) * interval)
         rows[name] = {
             "steps": steps,
             "batch": stage.batch_size,
             "step_time": step,
-            "least_seconds": least * step + math.ceil(least / interval) * evaluation,
             "seconds": steps * step + math.ceil(steps / interval) * evaluation,
             "GiB": peak_of_device(torch.device(module.device)) / 2**30,
         }
