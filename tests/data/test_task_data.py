@@ -21,7 +21,7 @@ from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.batches import BatchNeeds
 from tartan.data.end_task import HeldOutText, Splits
 from tartan.data.evaluation_batch import unlabelled_batch
-from tartan.data.prepared import Labelled, Prepared
+from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.encoders import text_encoder
 from tartan.encoders.text_encoder import TextEncoder
@@ -43,9 +43,9 @@ def data_of(kind: str, *, packed: bool, **sizes: int) -> TaskData:
     rng = np.random.default_rng(0)
     texts = [rng.integers(5, len(encoder.tokenizer), length).tolist() for length in LENGTHS]
     rows = datasets.Dataset.from_dict({"input_ids": texts, "label": [0, 1] * 5})
-    labelled = Labelled(None, Splits(rows, rows, rows), Classification(2))
+    prepared = Prepared(encoder, {}, None, Splits(rows, rows, rows), Classification(2))
     own = {"batch_size": 10, "meta_batch_size": 10, "micro_batch_size": 10, **sizes}
-    return TaskData(Prepared(encoder, {}, labelled), BatchSizes(packed=packed, **own))
+    return TaskData(prepared, BatchSizes(packed=packed, **own))
 
 
 def parts_of(data: TaskData, accelerator: str):
@@ -94,7 +94,8 @@ def test_nor_is_one_of_held_out_text():
     data = data_of("bert", packed=False, evaluation_batch_size=1)
     rows, objective = data.prepared.splits.dev, MaskedLM()
     text = AuxiliaryExamples(objective, rows, "corpus", None, "", held_out=rows)
-    prepared = Prepared(data.prepared.encoder, {"dapt": (None, text)}, None, HeldOutText())
+    encoder = data.prepared.encoder
+    prepared = Prepared(encoder, {"dapt": (None, text)}, None, None, None, HeldOutText())
     shares = [TaskData(prepared, data.sizes).evaluation("dev").share(rank, 3) for rank in range(3)]
     assert [[batch.examples for batch in own] for own in shares] == [[2, 2], [2, 1], [2, 1]]
 

@@ -13,21 +13,11 @@ from tartan.core.task_names import END_TASK
 from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
 from tartan.data.end_task import EndTask, HeldOutText, Splits
 from tartan.encoders.base import Encoder
-from tartan.errors import UserError
 from tartan.evaluation.monitor import Monitor
 from tartan.objectives.base import TaskObjective
 
 TEXT = "text"
 """Name of the only task of a run without an end task: masked language modelling on all corpora."""
-
-
-@dataclass(frozen=True)
-class Labelled:
-    """The end task of a run, its splits as the encoder reads them, and its objective."""
-
-    end_task: EndTask
-    splits: Splits
-    classification: TaskObjective[Any]
 
 
 @dataclass(frozen=True)
@@ -37,13 +27,17 @@ class Prepared:
     Attributes:
         encoder: the encoder, which each stage trains further.
         auxiliaries: settings and examples of each auxiliary task, by name.
-        labelled: the end task; None in a run without one.
+        end_task: the labelled task; None, as its splits and objective, in a run without one.
+        splits: its splits as the encoder reads them.
+        classification: its objective.
         held_out: the held-out text by which a run without an end task is judged; else None.
     """
 
     encoder: Encoder
     auxiliaries: Mapping[str, tuple[Auxiliary, AuxiliaryExamples]]
-    labelled: Labelled | None
+    end_task: EndTask
+    splits: Splits
+    classification: TaskObjective[Any]
     held_out: HeldOutText | None = None
 
     @property
@@ -54,30 +48,15 @@ class Prepared:
     @property
     def fingerprints(self) -> dict[str, str]:
         """A checksum of each split and of each auxiliary task's examples."""
-        splits = {} if self.labelled is None else self.end_task.fingerprints
+        splits = self.end_task.fingerprints if self.held_out is None else {}
         return {f"task {split}": own for split, own in splits.items()} | {
             f"auxiliary {name}": own.fingerprint for name, (_, own) in self.auxiliaries.items()
         }
 
     @property
-    def end_task(self) -> EndTask:
-        """The labelled task."""
-        return self._labelled.end_task
-
-    @property
-    def splits(self) -> Splits:
-        """The end task's splits as the encoder reads them."""
-        return self._labelled.splits
-
-    @property
-    def classification(self) -> TaskObjective[Any]:
-        """The end task's objective."""
-        return self._labelled.classification
-
-    @property
     def has_test(self) -> bool:
         """Whether there is a test split: an end task may be without one (`test_share=0`)."""
-        return self.labelled is not None and len(self.labelled.splits.test) > 0
+        return self.held_out is None and len(self.splits.test) > 0
 
     def rows(self, task: str) -> datasets.Dataset | ConcatDataset[Any]:
         """Return the training examples of a task: the end task, an auxiliary task, or `TEXT`."""
@@ -99,9 +78,3 @@ class Prepared:
             return self.classification
         name = task if task in self.auxiliaries else next(iter(self.auxiliaries))
         return self.auxiliaries[name][1].objective
-
-    @property
-    def _labelled(self) -> Labelled:
-        if self.labelled is None:
-            raise UserError("this needs an end task, and task=held_out_text has none")
-        return self.labelled

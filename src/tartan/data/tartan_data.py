@@ -19,7 +19,7 @@ from tartan.data.given import (
     encoder_of,
     table_of,
 )
-from tartan.data.prepared import Labelled, Prepared
+from tartan.data.prepared import Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import SplitKind
 from tartan.errors import UserError
@@ -166,4 +166,4 @@ class TartanData(TaskData):
             name: (auxiliary, auxiliary.examples(name, context))
             for name, auxiliary in auxiliaries.items()
         }
-        return Prepared(encoder, examples, Labelled(task, rows, classification))
+        return Prepared(encoder, examples, task, rows, classification)

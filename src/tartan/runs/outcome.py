@@ -77,7 +77,7 @@ def result_of(
 
 def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
     """Return the result's fields about the data and the scores."""
-    if prepared.labelled is None:
+    if prepared.held_out is not None:
         examples = [examples for _, examples in prepared.auxiliaries.values()]
         held_out = sum(len(one.held_out) for one in examples if one.held_out is not None)
         scores = Scores(examples=held_out, metrics=chosen.dev)

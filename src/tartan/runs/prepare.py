@@ -24,7 +24,7 @@ from tartan.data.auxiliary import (
     check_task_name,
 )
 from tartan.data.end_task import EndTask, EndTaskSource, HeldOutText
-from tartan.data.prepared import Labelled, Prepared
+from tartan.data.prepared import Prepared
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
 from tartan.encoders.export import check_masked_lm
@@ -112,7 +112,7 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     context = auxiliary_context(
         config, encoder, end_task=end_task, train_examples=len(splits.train)
     )
-    return Prepared(encoder, _read(used, context), Labelled(end_task, splits, classification))
+    return Prepared(encoder, _read(used, context), end_task, splits, classification)
 
 
 def _encoder(config: DictConfig, used: Mapping[str, Auxiliary]) -> Encoder:
@@ -137,7 +137,8 @@ def _without_end_task(
             "the texts of all corpora are pooled for one masked-LM head, so that "
             "auxiliary.NAME.objective has to be the same for all"
         )
-    return Prepared(encoder, auxiliaries, labelled=None, held_out=held_out)
+    none: Any = None
+    return Prepared(encoder, auxiliaries, none, none, none, held_out)
 
 
 def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:

@@ -89,7 +89,7 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         exported = folder / ("classifier" if prepared.held_out is None else "encoder")
         chosen.module.save_pretrained(exported)  # all processes: they may have shards of it
         if is_main_process():
-            if prepared.labelled is not None:
+            if prepared.held_out is None:
                 simple = tf_idf_baseline(config, prepared.end_task)
                 baselines += [] if simple is None else [simple]
                 result = result.model_copy(update={"baselines": baselines})
