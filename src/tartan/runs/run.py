@@ -187,7 +187,7 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
     """Write what a run was started with, by which the same command finds and continues it."""
     write_text_durably(folder / INPUTS, json.dumps(prepared.fingerprints, indent=1))
     write_durably(folder / CONFIG, lambda path: OmegaConf.save(config, path, resolve=True))
-    end_task = prepared.labelled and prepared.labelled.end_task
+    end_task = prepared.end_task
     if not isinstance(end_task, TextTask) or not end_task.rows:
         return
     # which rows became dev or test, which were taken from train's file
