@@ -19,7 +19,7 @@ def options_of(data_dir, cache_dir, *more, method="aang", auxiliary="aang_td"):
         *(option for option in ours if not option.startswith(("method", "auxiliary"))),
         f"auxiliary={auxiliary}",
         f"method={method}",
-        *([domain] if auxiliary in ("aang_td_ed", "aang_further") else []),
+        *([domain] if auxiliary == "aang_td_ed" else []),
         "method.stages.joint.batch_size=12",
         "method.stages.joint.evaluate_every=3",
         *more,
@@ -59,25 +59,6 @@ def test_logs_tell_of_each_steps_tasks_and_of_factors_at_evaluations(whole_run):
     by_step = factors.pivot(index="factor", columns="step", values="logit")
     assert (by_step[0] == 0).all()
     assert (by_step[3] != by_step[6]).any()
-
-
-def test_further_outputs_train(options, tmp_path):
-    chosen = options("max_steps=4", "method.stages.joint.sampled=6", auxiliary="aang_further")
-    run = recorded_run(chosen, tmp_path / "run")
-    weights = run.result["final_task_weights"]
-    assert len(weights) == 105
-    steps = pd.read_csv(run.folder / "steps.csv")
-    assert steps["loss"].notna().all()
-    outputs = {name.rsplit("-", 1)[-1] for name in steps["task"]}
-    assert {"next_sentence", "sentence_order", "tf_idf"} <= outputs
-    module = run.modules["joint"]
-    assert len({id(task.head) for task in module.tasks}) == 6
-    of_texts = {
-        (name.split("-")[0], task.objective.output.idf.sum())
-        for name, task in zip(weights, module.tasks, strict=True)
-        if name.endswith("tf_idf")
-    }
-    assert len(of_texts) == 2  # counted in each text apart
 
 
 def test_a_run_that_was_stopped_goes_on_bit_for_bit(options, tmp_path):

@@ -6,20 +6,16 @@ import itertools
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-import datasets
-
 from tartan.core.task_names import SEPARATOR
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
 from tartan.data.text_auxiliary import AuxiliaryText, text_task_of
 from tartan.encoders.base import Encoder
-from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.kernels.packing import respects_pair_masks
 from tartan.objectives.composed.objective import Composed
 from tartan.objectives.composed.output import Output
 from tartan.objectives.composed.representation import Representation
 from tartan.objectives.composed.transform import Transform
-from tartan.objectives.masked_lm import Vocabulary
 
 
 @dataclass(frozen=True)
@@ -63,12 +59,11 @@ def is_legal(text: AuxiliaryText, representation: Representation, output: Output
 
 @dataclass
 class _Source:
-    """A text that many objectives share: read once, as are its outputs' statistics of it."""
+    """A text that many objectives share: read once."""
 
     name: str
     text: AuxiliaryText
     _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
-    _outputs: dict[Output, Output] = field(default_factory=dict)
     _takes_pair_masks: bool | None = None
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
@@ -93,12 +88,6 @@ class _Source:
             examples = self.text.read(self.name, context, objective, labelled=labelled)
             self._examples[labelled] = examples
         return self._examples[labelled]
-
-    def fitted(self, output: Output, rows: datasets.Dataset, encoder: TextEncoder) -> Output:
-        if output not in self._outputs:
-            vocabulary = Vocabulary.of(encoder, f"auxiliary {self.name}")
-            self._outputs[output] = output.fit(rows, vocabulary)
-        return self._outputs[output]
 
 
 @dataclass(frozen=True)
@@ -128,12 +117,10 @@ class ComposedAuxiliary:
         An objective that needs labels gets only the labelled texts. Where these are fewer than all
         of the task's texts, its batches cannot be those of the others and get another group.
         """
-        encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
         objective = replace(self.objective, classes=len(text_task_of(name, context).labels))
-        output, group = objective.output, self.draw_group
+        group = self.draw_group
         every = self.source.read(context, objective, False)
-        examples = self.source.read(context, objective, output.needs_labels)
+        examples = self.source.read(context, objective, objective.output.needs_labels)
         if len(examples.rows) != len(every.rows):
             group = f"{group}{SEPARATOR}labelled"
-        fitted = replace(objective, output=self.source.fitted(output, examples.rows, encoder))
-        return replace(examples, objective=fitted, draw_group=group)
+        return replace(examples, objective=objective, draw_group=group)

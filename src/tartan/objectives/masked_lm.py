@@ -20,8 +20,6 @@ from tartan.objectives.layout import Layout, Predicted, predicted_batch
 from tartan.settings import Checked, Fraction, Share
 
 Rng = np.random.Generator
-_SPACES = ("", "\u0120", "\u2581")
-"""Prefixes of a token after a space: none, that of byte-level BPE, that of SentencePiece."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +29,6 @@ class Vocabulary:
     size: int
     mask_id: int
     special_ids: np.ndarray  # of tokens that are never predicted nor changed
-    sentence_ends: np.ndarray  # of full stops, exclamation and question marks
 
     @classmethod
     def of(cls, encoder: TextEncoder, objective: str) -> Vocabulary:
@@ -43,10 +40,7 @@ class Vocabulary:
                 "auxiliary=none with method=finetune, or another encoder"
             )
         special = np.asarray(sorted(tokenizer.all_special_ids), dtype=np.int64)
-        ids = tokenizer.get_vocab()
-        marks = {ids[space + mark] for space in _SPACES for mark in ".!?" if space + mark in ids}
-        ends = np.asarray(sorted(marks), dtype=np.int64)
-        return cls(len(tokenizer), int(tokenizer.mask_token_id), special, ends)
+        return cls(len(tokenizer), int(tokenizer.mask_token_id), special)
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ class Composed(AtPositions):
 
     A text's random draws do not depend on the texts after it in the batch, nor the transform's on
     the representation or the output: with the same seed, objectives with the same transform have
-    the same tokens, unless an output rearranges texts.
+    the same tokens.
     """
 
     transform: Transform
@@ -53,23 +53,14 @@ class Composed(AtPositions):
         # only the CPU's kernels take a mask of pairs in packed rows
         packed = packed and (on_cpu or not self.representation.restricts_attention)
         layout = Layout.of(encoder, micro_batch_size, packed, on_cpu)
-        return partial(self._batch, layout, vocabulary, encoder.uses_token_types)
+        return partial(self._batch, layout, vocabulary)
 
     def _batch(
-        self,
-        layout: Layout,
-        vocabulary: Vocabulary,
-        token_types: bool,
-        rows: Sequence[Row],
-        rng: Rng,
+        self, layout: Layout, vocabulary: Vocabulary, rows: Sequence[Row], rng: Rng
     ) -> Batch:
-        view_rng, output_rng = rng.spawn(2)
-        texts = []
-        for index in range(len(rows)):
-            row = dict(self.output.arrange(rows, index, vocabulary, output_rng))
-            if not token_types:
-                row.pop("token_type_ids", None)
-            texts.append(self._text(row, layout.first_position, vocabulary, rng, view_rng))
+        (view_rng,) = rng.spawn(1)
+        first = layout.first_position
+        texts = [self._text(row, first, vocabulary, rng, view_rng) for row in rows]
         return predicted_batch(layout, texts)
 
     def _text(
