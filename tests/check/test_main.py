@@ -57,7 +57,7 @@ def test_it_says_what_is_known_of_a_made_up_task_and_leaves_nothing_but_its_numb
     assert [row["name"] for row in found["lengths"]] == ["train", "dev", "test", "dapt"]
     (stage,) = found["stages"]
     assert (stage["name"], stage["batch"]) == ("joint", 4)
-    assert stage["seconds"] > stage["steps"] * stage["step_time"]
+    assert stage["seconds"] == stage["steps"] * stage["step_time"] > 0
     assert 0.1 < stage["GiB"] < found["memory_gib"]
     assert found["advice"]["method"] == "dapt_tapt"
 

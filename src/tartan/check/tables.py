@@ -36,7 +36,7 @@ TITLES = {
     ),
     "stages": (
         "estimated time and memory on this machine",
-        "scaled from 3 steps of each stage; it takes less where patience ends a stage early",
+        "scaled from a few steps; without evaluations, and less where patience ends a stage early",
     ),
 }
 """Title and explanation of each table."""

@@ -1,8 +1,7 @@
-"""Trains each stage of a run for three steps, and scales their time to the whole run."""
+"""Trains each stage of a run for a few steps, and scales their time to the whole run."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace
@@ -11,6 +10,7 @@ from statistics import median
 from typing import Any
 
 import lightning.pytorch as pl
+import numpy as np
 import pandas as pd
 import torch
 from omegaconf import DictConfig
@@ -23,36 +23,20 @@ from tartan.methods.stage import Stage
 from tartan.methods.trainer import resolve_precision
 from tartan.runs.run import StageChain
 
-STEPS = 3
+STEPS = 4
 """Number of training steps of a trial; the first warms up and is not counted."""
 MICRO_BATCHES = 2
 """Size of a trial's batches, in micro-batches: time is proportional to it, memory is not."""
-EVALUATION_BATCHES = 2
 
 
-class StepTimes(pl.Callback):
-    """Records the time of each training step, and of the evaluation of an example [s]."""
+class StepEnds(pl.Callback):
+    """Records when each training step ends [s]."""
 
     def __init__(self) -> None:
-        self.steps: list[float] = []
-        self.evaluation = 0.0
-        self.examples = 0
-        self._began = 0.0
-
-    def on_train_batch_start(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
-        self._began = now(pl_module.device)
+        self.ends: list[float] = []
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *_: Any) -> None:
-        self.steps.append(now(pl_module.device) - self._began)
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        self._began = now(pl_module.device)
-
-    def on_validation_batch_end(
-        self, trainer: pl.Trainer, pl_module: Any, outputs: Any, batch: Any, *_: Any
-    ) -> None:
-        self.evaluation = now(pl_module.device) - self._began
-        self.examples += batch.examples
+        self.ends.append(now(pl_module.device))
 
 
 def estimate_stages(
@@ -61,53 +45,45 @@ def estimate_stages(
     """Train each stage for a few steps, which changes the encoder.
 
     The columns are `steps`, unless patience ends the stage; `batch` size; `step_time` [s];
-    `seconds` of all steps and evaluations on dev; `GiB`, peak memory of the process, or of the
-    tensors on a GPU.
+    `seconds` of all steps; `GiB`, peak memory of the process, or of the tensors on a GPU.
     """
     chain = StageChain(config, Path(config.run.folder), prepared, stages)
     rows = {}
     for name, stage in stages.items():
         largest = max(MICRO_BATCHES * int(config.micro_batch_size), stage.sampled or 1)
-        small = replace(
-            stage,
-            batch_size=min(stage.batch_size, largest),
-            meta_batch_size=min(stage.meta_batch_size, largest),
-        )
+        sizes = [min(size, largest) for size in (stage.batch_size, stage.meta_batch_size)]
         config.run.stage = name
-        module, data = chain.build(name, small)
-        times = StepTimes()
+        module, data = chain.build(
+            name, replace(stage, batch_size=sizes[0], meta_batch_size=sizes[1])
+        )
+        times = StepEnds()
         freezing = frozen(prepared.encoder.body) if stage.freeze_body else nullcontext()
         with freezing, memory_advice("the measured steps"):
             _trainer(config, times).fit(module, datamodule=data)
-        step = median(times.steps[1:] or times.steps) * stage.batch_size / small.batch_size
-        evaluation = len(prepared.splits.dev) * times.evaluation / max(1, times.examples)
-        steps, interval = stage.length(*prepared.counts(module.batch_needs.tasks))
+        step = median(np.diff(times.ends)) * stage.batch_size / sizes[0]
+        steps, _ = stage.length(*prepared.counts(module.batch_needs.tasks))
         rows[name] = {
             "steps": steps,
             "batch": stage.batch_size,
             "step_time": step,
-            "seconds": steps * step + math.ceil(steps / interval) * evaluation,
+            "seconds": steps * step,
             "GiB": peak_of_device(torch.device(module.device)) / 2**30,
         }
     return pd.DataFrame.from_dict(rows, orient="index")
 
 
-def _trainer(config: DictConfig, times: StepTimes) -> pl.Trainer:
+def _trainer(config: DictConfig, times: StepEnds) -> pl.Trainer:
     accelerator = str(config.trainer.accelerator)
     precision: Any = resolve_precision(config.trainer.precision, accelerator)
-    quiet = dict.fromkeys(
-        ("logger", "enable_checkpointing", "enable_progress_bar", "enable_model_summary"), False
-    )
     return pl.Trainer(
         accelerator=accelerator,
         devices=1,
         precision=precision,
         max_steps=STEPS,
-        val_check_interval=STEPS,
-        check_val_every_n_epoch=None,
-        limit_val_batches=EVALUATION_BATCHES,
-        num_sanity_val_steps=0,
+        limit_val_batches=0,
         callbacks=[times],
-        default_root_dir=config.run.folder,
-        **quiet,
+        logger=False,
+        enable_checkpointing=False,
+        enable_progress_bar=False,
+        enable_model_summary=False,
     )

@@ -80,49 +80,40 @@ class StepBatches(Dataset[StepBatch]):
         return self._steps
 
     def __getitem__(self, step: int) -> StepBatch:
-        needs, batches = self._needs, {}
-        for name in self._tasks:
-            if name == END_TASK or needs.sampled is None:
-                batches[name] = self._task_batch(step, name)()
-        result = StepBatch(step=step, tasks=batches)
-        result.unsized = {name: self._task_batch(step, name) for name in self.sampled(step)}
+        needs, own = self._needs, [n for n in self._tasks if not self._is_sampled(n)]
+        result = StepBatch(step, {name: self._batch(step, "task", name)() for name in own})
+        result.unsized = {name: self._batch(step, "task", name) for name in self.sampled(step)}
         if self._meta is not None:
-            result.meta_batch = self._batch(step, self._meta, "meta", "")()
+            result.meta_batch = self._batch(step, "meta")()
         if needs.meta_head_examples:
             result.meta_head_batch = self._meta_head_batch(step)
         if needs.second:
-            result.second = {
-                name: self._batch(step, data, "second", name)()
-                for name, data in self._tasks.items()
-            }
+            result.second = {name: self._batch(step, "second", name)() for name in self._tasks}
         return result
 
     def sampled(self, step: int) -> list[str]:
         """Return the names of the tasks that `step` samples, uniformly, without replacement."""
         if self._needs.sampled is None:
             return []
-        others = [name for name in self._tasks if name != END_TASK]
+        others = list(filter(self._is_sampled, self._tasks))
         generator = generator_for(self._seed, self._needs.stage, "sampled tasks", step)
         chosen = generator.choice(len(others), self._needs.sampled, replace=False)
         return [others[index] for index in sorted(chosen)]
 
-    def example_indices(self, task: str, step: int) -> list[int]:
-        """Return the indices of the task's examples in its batch of `step`."""
-        data = self._tasks[task]
-        return self._indices(step, data, "task", data.draw_group or task)
+    def _is_sampled(self, name: str) -> bool:
+        return self._needs.sampled is not None and name != END_TASK
 
-    def _task_batch(self, step: int, name: str) -> Callable[..., Batch]:
-        data = self._tasks[name]
-        return self._batch(step, data, "task", data.draw_group or name)
-
-    def _batch(self, step: int, data: TaskExamples, kind: str, name: str) -> Callable[..., Batch]:
+    def _batch(self, step: int, kind: str, name: str = "") -> Callable[..., Batch]:
         """Return a function that makes the batch of the step's rows, or of the first so many."""
-        rows = rows_at(data.examples, self._indices(step, data, kind, name))
-        seed = (self._seed, self._needs.stage, kind, name, "batch", step)
+        data = self._meta if kind == "meta" else self._tasks[name]
+        assert data is not None
+        group = data.draw_group or name if kind == "task" else name
+        rows = rows_at(data.examples, self._indices(step, data, kind, group))
+        seed = (self._seed, self._needs.stage, kind, group, "batch", step)
         return partial(_row_batch, data.collate, rows, seed)
 
-    def _indices(self, step: int, data: TaskExamples, kind: str, name: str) -> list[int]:
-        key = (kind, name)
+    def _indices(self, step: int, data: TaskExamples, kind: str, group: str) -> list[int]:
+        key = (kind, group)
         if key not in self._orders:
             order = ExampleOrder(len(data.examples), self._seed, self._needs.stage, *key)
             self._orders[key] = order
@@ -131,7 +122,8 @@ class StepBatches(Dataset[StepBatch]):
     def _meta_head_batch(self, step: int) -> Batch:
         """Return examples of the end task, drawn from those outside its own batch."""
         data, stage = self._tasks[END_TASK], self._needs.stage
-        rest = np.setdiff1d(np.arange(len(data.examples)), self.example_indices(END_TASK, step))
+        drawn = self._indices(step, data, "task", data.draw_group or END_TASK)
+        rest = np.setdiff1d(np.arange(len(data.examples)), drawn)
         generator = generator_for(self._seed, stage, "meta_head", END_TASK, "batch", step)
         indices = generator.choice(rest, self._needs.meta_head_examples, replace=False).tolist()
         return data.collate(rows_at(data.examples, indices), generator)

@@ -24,11 +24,9 @@ def labelled_batch(
 ) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
     """Return a batch's inputs, its labels, and which examples are unseen.
 
-    Args:
-        batch: a `MicroBatch`; or a mapping with `text` and `label`, as in the training data; or one
-            with a tokenizer's tensors and `labels`, which are names or indices.
-        labels: label names in index order.
-        places: indices in `labels` of a `MicroBatch`'s labels, where these are others, int64.
+    A batch is a `MicroBatch`, whose labels are at `places` in `labels` where these are others; or a
+    mapping with `text` and `label`, as in the training data; or one with a tokenizer's tensors and
+    `labels`, which are names, or indices in a tensor.
 
     Returns:
         The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
@@ -42,9 +40,15 @@ def labelled_batch(
         return inputs, indices, batch.inputs.get("unseen")
     if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
         raise UserError(_FORMS)
-    if "label" not in batch and isinstance(batch["labels"], Tensor):
-        return inputs, _checked_indices(batch["labels"], labels), None
-    return inputs, _indices_of(batch["label" if "label" in batch else "labels"], labels), None
+    names = batch.get("label", batch.get("labels"))
+    if "label" not in batch and isinstance(names, Tensor):
+        return inputs, _checked_indices(names, labels), None
+    names = names.tolist() if isinstance(names, Tensor) else names
+    # numbers are names too: a data set may store its labels in another order
+    words = [str(name).lower() if isinstance(name, bool) else str(name) for name in names]
+    if unknown := sorted(set(words) - set(labels)):
+        raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
+    return inputs, torch.tensor([labels.index(word) for word in words]), None
 
 
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
@@ -58,7 +62,7 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
         return batch.inputs
     if isinstance(batch, pd.DataFrame):  # whose items are the names of its columns
         batch = batch.to_dict("list")
-    if isinstance(batch, list | tuple) and batch and isinstance(batch[0], Mapping):
+    if isinstance(batch, list) and batch and isinstance(batch[0], Mapping):
         names = [name for name in ("text", "text_pair") if name in batch[0]]
         batch = {name: [row[name] for row in batch] for name in names}
     if not isinstance(batch, Mapping):
@@ -79,19 +83,6 @@ def _texts(column: Any) -> list[str]:
     if not all(isinstance(text, str) for text in texts):
         raise UserError(f"a batch holds something else than texts; {_FORMS}")
     return texts
-
-
-def _indices_of(names: Any, labels: Sequence[str]) -> Tensor:
-    """Return the indices of labels that are given by name, int64 `(n,)`.
-
-    Numbers count as names where the labels are numbers: a data set may store them in another order.
-    """
-    values = names.tolist() if isinstance(names, Tensor) else names
-    values = [values] if isinstance(values, str | int) else values
-    words = [str(label).lower() if isinstance(label, bool) else str(label) for label in values]
-    if unknown := sorted(set(words) - set(labels)):
-        raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
-    return torch.tensor([labels.index(word) for word in words])
 
 
 def _checked_indices(indices: Tensor, labels: Sequence[str]) -> Tensor:

@@ -35,15 +35,15 @@ class ObjectiveSpace:
         for parts in itertools.product(*stages):
             if any(SEPARATOR in part for part in parts):  # the names could not be told apart
                 raise UserError(f"auxiliary {name}: the parts {parts} must hold no hyphen")
-            data, transform, representation, output = parts
-            objective = Composed(
-                self.transforms[transform],
-                self.representations[representation],
-                self.outputs[output],
-                shared_head=f"{name}.{output}",
+            data, *chosen = parts
+            transform, representation, output = (
+                options[part] for options, part in zip(stages[1:], chosen, strict=True)
             )
-            if is_legal(self.data[data], objective.representation, objective.output):
-                group = SEPARATOR.join((data, transform))
+            objective = Composed(
+                transform, representation, output, shared_head=f"{name}.{chosen[-1]}"
+            )
+            if is_legal(self.data[data], representation, output):
+                group = SEPARATOR.join(parts[:2])
                 members[SEPARATOR.join(parts)] = ComposedAuxiliary(sources[data], objective, group)
         if not members:
             raise UserError(f"auxiliary {name}: no combination of its parts is legal")
@@ -69,12 +69,10 @@ class _Source:
     def check(self, encoder: Encoder, objective: Composed) -> None:
         reader = self.text.check_text(self.name, encoder)
         objective.collate(reader, 1)
-        if not objective.representation.restricts_attention:
-            return
-        if self._takes_pair_masks is None:
+        if objective.representation.restricts_attention and self._takes_pair_masks is None:
             position, tokens = reader.first_position, reader.ordinary_tokens
             self._takes_pair_masks = respects_pair_masks(reader.body, tokens, position)
-        if not self._takes_pair_masks:
+        if objective.representation.restricts_attention and not self._takes_pair_masks:
             raise UserError(
                 f"auxiliary representation {type(objective.representation).__name__} needs "
                 f"attention masks of pairs of positions, which encoder {reader.name} does not "

@@ -15,11 +15,10 @@ _ROUNDS = 8
 
 
 class RandomOrder:
-    """A random permutation of `0 .. count - 1`.
+    """A random permutation of `0 .. count - 1`: beyond `SHUFFLED_WHOLE`, computed where looked at.
 
-    Up to `SHUFFLED_WHOLE` it is `generator.permutation(count)`. Beyond, it is a generalised Feistel
-    network on pairs of digits (Black and Rogaway, Ciphers with Arbitrary Finite Domains, 2002,
-    section 5) with cycle walking: a bijection that is computed where it is looked at.
+    That is by a generalised Feistel network on pairs of digits (Black and Rogaway, Ciphers with
+    Arbitrary Finite Domains, 2002, section 5) with cycle walking.
     """
 
     def __init__(self, count: int, generator: np.random.Generator) -> None:
@@ -56,8 +55,7 @@ class RandomOrder:
 class ExampleOrder:
     """An endless order of `count` examples: a new permutation for every epoch.
 
-    A batch may span two epochs, so that all batches have the same size and every example is used
-    equally often.
+    A batch may span two epochs, so that every example is used equally often.
     """
 
     def __init__(self, count: int, seed: int, *names: str) -> None:
@@ -86,8 +84,7 @@ def choose_rows(
 ) -> np.ndarray:
     """Return indices of `size` x `train_examples` of `available` rows, ascending, int `(rows,)`.
 
-    Of two sizes with the same seed, the smaller one's rows are among the larger one's. `option` and
-    `source` are for the message.
+    Of two sizes with the same seed, the smaller one's rows are among the larger one's.
     """
     count = round(size * train_examples)
     if not 1 <= count <= available:
