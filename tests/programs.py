@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from functools import cache
 from multiprocessing.context import ForkServerContext
 from pathlib import Path
+from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parent.parent
 PYTHONPATH = os.pathsep.join((str(ROOT / "src"), str(ROOT)))
@@ -37,64 +38,59 @@ LIBRARIES = [
 ]
 
 
+class Call(NamedTuple):
+    """A program's arguments, its folder and environment, and torch's threads."""
+
+    program: str
+    arguments: tuple[str, ...]
+    cwd: str
+    variables: dict[str, str]
+    threads: int
+
+
 def called(
     program: str,
     *arguments: str,
     cwd: Path,
     given: bytes = b"",
-    environment: Mapping[str, str] | None = None,
-    threads: int = 1,
     timeout: float = 1200,
-    fresh: bool = False,
+    **options: Any,
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `python -m PROGRAM ARGUMENTS` in `cwd` and return its exit code and output.
 
-    Args:
-        given: its standard input.
-        environment: variables beside those of the tests.
-        threads: for torch.
-        timeout: after which it is killed and the test fails [seconds].
-        fresh: start a new interpreter, which imports everything itself.
+    `given` is its standard input; after `timeout` [s] it is killed, and the test fails.
     """
-    kind = StartedFresh if fresh else Started
-    variables = _variables(environment, threads)
-    return kind(program, arguments, cwd, given, variables, threads).wait(timeout)
+    return started(program, *arguments, cwd=cwd, given=given, **options).wait(timeout)
 
 
 def started(
     program: str,
     *arguments: str,
     cwd: Path,
+    given: bytes = b"",
     environment: Mapping[str, str] | None = None,
     threads: int = 1,
     fresh: bool = False,
 ) -> Started:
-    """Begin what `called` does, and return at once."""
+    """Begin what `called` does, and return at once.
+
+    `environment` are variables beside those of the tests; `fresh` starts a new interpreter, which
+    imports everything itself.
+    """
+    more = {"PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": str(threads)}
+    variables = {**os.environ, **more, **(environment or {})}
     kind = StartedFresh if fresh else Started
-    return kind(program, arguments, cwd, b"", _variables(environment, threads), threads)
+    return kind(Call(program, arguments, str(cwd), variables, threads), given)
 
 
 class Started:
-    """A call that goes on. What SIGKILL leaves of it is what it leaves of any process.
+    """A call that goes on. What SIGKILL leaves of it is what it leaves of any process."""
 
-    Attributes:
-        pid: of its process.
-    """
-
-    def __init__(
-        self,
-        program: str,
-        arguments: tuple[str, ...],
-        cwd: Path,
-        given: bytes,
-        variables: dict[str, str],
-        threads: int,
-    ) -> None:
-        self._command = [sys.executable, "-m", program, *arguments]
+    def __init__(self, call: Call, given: bytes) -> None:
+        self._command = [sys.executable, "-m", call.program, *call.arguments]
         self._streams = tempfile.TemporaryDirectory()
         (Path(self._streams.name) / "stdin").write_bytes(given)
-        target = (program, arguments, str(cwd), variables, threads, self._streams.name)
-        self._process = _server().Process(target=_run, args=target)
+        self._process = _server().Process(target=_run, args=(call, self._streams.name))
         self._process.start()
         assert self._process.pid is not None
         self.pid = self._process.pid
@@ -107,11 +103,7 @@ class Started:
         self._process.kill()
 
     def wait(self, timeout: float = 1200) -> subprocess.CompletedProcess[bytes]:
-        """Its exit code (-9 if it was killed) and output.
-
-        Raises:
-            subprocess.TimeoutExpired: it took longer, and has been killed.
-        """
+        """Its exit code (-9 if it was killed) and output; killed where it takes longer."""
         self._process.join(timeout)
         if self._process.is_alive():
             self._process.kill()
@@ -119,9 +111,8 @@ class Started:
             raise subprocess.TimeoutExpired(self._command, timeout)
         code = self._process.exitcode
         assert code is not None
-        folder = Path(self._streams.name)
         # a process that was killed at once has written none
-        files = [folder / name for name in ("stdout", "stderr")]
+        files = [Path(self._streams.name) / name for name in ("stdout", "stderr")]
         out, err = (file.read_bytes() if file.exists() else b"" for file in files)
         self._streams.cleanup()
         return subprocess.CompletedProcess(self._command, code, out, err)
@@ -130,22 +121,15 @@ class Started:
 class StartedFresh(Started):
     """The same in an interpreter of its own, which imports everything itself."""
 
-    def __init__(
-        self,
-        program: str,
-        arguments: tuple[str, ...],
-        cwd: Path,
-        given: bytes,
-        variables: dict[str, str],
-        threads: int,
-    ) -> None:
-        self._command = [sys.executable, "-m", program, *arguments]
+    def __init__(self, call: Call, given: bytes) -> None:
+        self._command = [sys.executable, "-m", call.program, *call.arguments]
         stdin, self._out, self._err = (tempfile.TemporaryFile() for _ in range(3))  # noqa: SIM115
         stdin.write(given)
         stdin.seek(0)
         self._fresh = subprocess.Popen(
-            self._command, cwd=cwd, env=variables, stdin=stdin, stdout=self._out, stderr=self._err
-        )
+            self._command, cwd=call.cwd, env=call.variables, stdin=stdin, stdout=self._out,
+            stderr=self._err,
+        )  # fmt: skip
         self.pid = self._fresh.pid
 
     def is_over(self) -> bool:
@@ -167,22 +151,13 @@ class StartedFresh(Started):
 
 
 def called_for_text(
-    program: str, *arguments: str, cwd: Path, **options: object
+    program: str, *arguments: str, cwd: Path, **options: Any
 ) -> subprocess.CompletedProcess[str]:
     """Do as `called`, with the output as text."""
-    done = called(program, *arguments, cwd=cwd, **options)  # type: ignore[arg-type]
+    done = called(program, *arguments, cwd=cwd, **options)
     return subprocess.CompletedProcess(
         done.args, done.returncode, done.stdout.decode(), done.stderr.decode()
     )
-
-
-def _variables(environment: Mapping[str, str] | None, threads: int) -> dict[str, str]:
-    return {
-        **os.environ,
-        "PYTHONPATH": PYTHONPATH,
-        "OMP_NUM_THREADS": str(threads),
-        **(environment or {}),
-    }
 
 
 @cache
@@ -192,28 +167,21 @@ def _server() -> ForkServerContext:
     return context
 
 
-def _run(
-    program: str,
-    arguments: tuple[str, ...],
-    cwd: str,
-    variables: dict[str, str],
-    threads: int,
-    streams: str,
-) -> None:
+def _run(call: Call, streams: str) -> None:
     """Become the program (in the forked process)."""
-    os.chdir(cwd)
+    os.chdir(call.cwd)
     os.environ.clear()
-    os.environ.update(variables)
-    for number, (name, mode) in enumerate((("stdin", "r"), ("stdout", "w"), ("stderr", "w"))):
-        flags = os.O_RDONLY if mode == "r" else os.O_WRONLY | os.O_CREAT
+    os.environ.update(call.variables)
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
         opened = os.open(Path(streams) / name, flags, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115
-    sys.argv = [program, *arguments]
-    ours = [cwd, str(ROOT / "src"), str(ROOT)]
+    sys.argv = [call.program, *call.arguments]
+    ours = [call.cwd, str(ROOT / "src"), str(ROOT)]
     sys.path[:] = [*ours, *(path for path in sys.path if path not in ("", *ours))]
     import torch
 
-    torch.set_num_threads(threads)
-    runpy.run_module(program, run_name="__main__", alter_sys=True)
+    torch.set_num_threads(call.threads)
+    runpy.run_module(call.program, run_name="__main__", alter_sys=True)

@@ -72,22 +72,3 @@ def test_every_package_is_named_once():
 
 def test_no_import_runs_back_up():
     assert climbing(GRAPH, ORDER) == []
-
-
-def test_an_import_that_climbs_is_found_inside_of_functions_too(tmp_path):
-    for name, source in {
-        "low/__init__.py": "",
-        "low/one.py": "def late():\n    from tartan.high.two import thing\n    return thing\n",
-        "low/three.py": "import tartan.high.two\nfrom tartan import high\nimport ast\n",
-        "high/__init__.py": "",
-        "high/two.py": "from tartan.low import one\nthing = one\n",
-    }.items():
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(source)
-    graph = graph_of(tmp_path)
-    assert climbing(graph, ["low", "high"]) == [
-        "tartan.low.one imports tartan.high.two",
-        "tartan.low.three imports tartan.high",
-        "tartan.low.three imports tartan.high.two",
-    ]
-    assert climbing(graph, ["high", "low"]) == ["tartan.high.two imports tartan.low"]

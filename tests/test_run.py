@@ -153,21 +153,6 @@ def test_a_sweep_makes_a_folder_a_job_and_a_failing_job_does_not_stop_the_others
     assert (interrupted / "result.json").is_file()
 
 
-def test_resume_false_starts_over_beside_and_overwrites_nothing(
-    run_cli, finetune_options, tmp_path
-):
-    assert run_cli(*finetune_options).returncode == 0
-    (folder,) = (tmp_path / "runs" / "toy_finetune").iterdir()
-    before = {path: path.read_bytes() for path in folder.rglob("*.*") if path.is_file()}
-    fresh = run_cli(*finetune_options, "resume=false")
-    assert fresh.returncode == 0, fresh.stderr
-    names = {path.name for path in (tmp_path / "runs" / "toy_finetune").iterdir()}
-    assert names == {folder.name, f"{folder.name}-2"}
-    for path, content in before.items():
-        if path.name != "run.log" and ".hydra" not in path.parts:
-            assert path.read_bytes() == content, path
-
-
 @pytest.mark.longest
 def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune_options, tmp_path):
     command = [

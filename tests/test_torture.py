@@ -46,7 +46,7 @@ class TorturedRun(Tortured):
         return [self._process({})]
 
     def _process(self, environment: dict[str, str]) -> Started:
-        options = [*self.run_options, f"hydra.run.dir={self.folder}", *self.options]
+        options = [*self.run_options, f"hydra.run.dir={self.folder}"]
         return started(
             "src.run", *options, cwd=self.folder.parent, environment=environment,
             threads=self.threads,
@@ -81,9 +81,7 @@ class TorturedRun(Tortured):
 
     def left(self) -> dict[str, str]:
         """Parameters, the result without its timings, the step log."""
-        # what starts over does so beside it
-        again = self.folder.with_name(f"{self.folder.name}-2")
-        folder = again if self.options and again.exists() else self.folder
+        folder = self.folder
         parameters = hashlib.sha256()
         for name, value in sorted(load_file(folder / "classifier/model.safetensors").items()):
             parameters.update(name.encode() + value.numpy().tobytes())
@@ -106,7 +104,7 @@ class TorturedRunOfTwo(TorturedRun):
 
     def start(self) -> Sequence[Started]:
         # Lightning's second process is an interpreter that imports everything
-        if self.options or next(self._starts) % 6 == 0:
+        if next(self._starts) % 6 == 0:
             return [self._process({})]
         with socket.socket() as free:
             free.bind(("127.0.0.1", 0))

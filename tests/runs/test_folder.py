@@ -18,7 +18,6 @@ from tartan.runs.folder import (
     check_same_inputs,
     command_of,
     exclusive_run,
-    fresh_folder,
     is_running,
     places_of,
     run_name,
@@ -90,7 +89,7 @@ def test_a_command_says_where_configs_and_runs_are():
             *("tartan", "run", "--config-dir=/my conf", "seed=1", "c=${oc.env:NO}"),
             *("hydra.searchpath=[file://here]", "hydra.sweep.dir=runs/a"),
         ]
-    sources[1]["path"], overrides[:] = 2, [4]
+    overrides[:] = [4]
     for damaged in (None, {"runtime": 3, "overrides": []}, hydra):
         assert places_of(damaged) == []
 
@@ -231,14 +230,3 @@ def test_a_strangers_config_is_plain_data(finished, monkeypatch, tmp_path):
             stored_result(OmegaConf.create(CONFIG), finished)
         assert "do-not-tell" not in str(caught.value)
         assert not trap.exists()
-
-
-@pytest.mark.parametrize("begun_with", ["inputs.json", "config.yaml"])
-def test_a_run_that_starts_over_takes_no_folder_in_which_one_was_begun(begun_with, tmp_path):
-    for name in ("run", "run-2"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "run.log").touch()
-    assert fresh_folder(tmp_path / "run") == tmp_path / "run"
-    for name in ("run", "run-2"):
-        (tmp_path / name / begun_with).touch()
-    assert fresh_folder(tmp_path / "run") == tmp_path / "run-3"

@@ -13,7 +13,6 @@ from omegaconf import OmegaConf
 from tartan.runs import sweep
 from tartan.runs.result import write_result
 from tartan.runs.sweep import (
-    ENDED,
     RECORDS,
     RUN_NEXT,
     RunCallback,
@@ -73,7 +72,6 @@ def test_a_sweep_ends_with_a_table_a_record_and_an_exit_code(states, done, words
     assert all(word in out for word in words)
     paths = sorted((tmp_path / RECORDS).glob("*/0*.json"))
     assert [json.loads(path.read_text())["state"] for path in paths] == states
-    assert (paths[0].parent / ENDED).exists()
 
 
 def test_a_sweep_without_jobs_is_an_error(tmp_path, capsys):
@@ -121,7 +119,7 @@ def test_a_search_ends_with_the_best_on_dev_without_what_made_it_a_search(tmp_pa
     write_run_next([job(tmp_path, "a", None, "lr=3")], tmp_path)
     assert not (tmp_path / RUN_NEXT).exists()
     jobs = [
-        job(tmp_path, 0, 0.5, "lr=1", "evaluate_test=false", "resume=false", "seed=3"),
+        job(tmp_path, 0, 0.5, "lr=1", "evaluate_test=false", "seed=3"),
         job(tmp_path, 1, 0.7, "--config-dir=/my conf", "lr=2", "x={a: 1}", "seed=3"),
         job(tmp_path, 2, None, "lr=3"),
     ]

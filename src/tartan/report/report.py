@@ -122,7 +122,7 @@ def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
     """Return a sentence on how many runs of which kinds were read."""
     results = [run.result for run in folders.runs]
     settings = [setting for bench in benches for setting in bench.settings]
-    adapted = sum(result.only_adapts for result in results)
+    adapted = sum(not result.labels for result in results)
     return rendered(
         "inventory.txt",
         folders=folders,

@@ -45,9 +45,8 @@ def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
         return None
     train = end_task.train
-    if len(train) > _MOST or set(train.labels) != set(range(len(end_task.labels))):
-        return None
-    if not any(re.search(r"\b\w\w+\b", text) for text in train.texts):
+    has_words = any(re.search(r"\b\w\w+\b", text) for text in train.texts)
+    if not has_words or len(train) > _MOST or set(train.labels) != set(range(len(end_task.labels))):
         return None
 
     def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
@@ -71,10 +70,7 @@ def evaluated(
     split: LabelledTexts,
     log_probabilities: Callable[[Sequence[str]], Tensor],
 ) -> EndTaskMetrics:
-    """Return the run's metrics on all texts of a split and on its unseen ones.
-
-    `log_probabilities` returns those of each label for texts, `(texts, labels)`.
-    """
+    """Return the run's metrics on a split, from log-probabilities of texts, `(texts, labels)`."""
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
     for metric in metrics.modules():
@@ -110,10 +106,8 @@ def at_equal_cost(
 ) -> Stage:
     """Return `stage` with the steps that take as many floating-point operations as the run.
 
-    A step's cost, and the size of its batches, are those of the run's first stage with the end task
-    that trains or freezes the body as `stage` does; where there is none, the first with the end
-    task counts, its cost scaled by that of the backward pass. It is evaluated on dev as often as
-    the run was.
+    A step's cost and batch are those of the run's first stage with the end task, preferably one
+    that trains or freezes the body alike. It is evaluated on dev as often as the run was.
     """
 
     def passes(of: Stage) -> int:  # cost of a step's passes through the body, in forward passes

@@ -8,97 +8,80 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from huggingface_hub import EvalResult, ModelCard, ModelCardData, metadata_load
+from huggingface_hub import ModelCard, ModelCardData
 from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.encoders.base import Encoder
 from tartan.encoders.export import HEAD
-from tartan.encoders.text_encoder import TextEncoder
 from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
 from tartan.files import code_block, escape_markdown
 from tartan.runs.folder import command_of, places_of
 from tartan.runs.result import Result
 
-UNKNOWN = "not stated by its source; check before publishing"
 _FIGURE = "task_weights.png"
 _FEW = 20
 """Number of a class' test examples below which its scores are called uncertain."""
-_BASELINES = {
-    "tf_idf": "TF-IDF with logistic regression",
-    "fine_tuning": "Fine-tuning alone, at the cost of this run,",
-}
 
 
-def write_card(result: Result, config: DictConfig, encoder: Encoder, folder: Path) -> None:
+def write_card(result: Result, config: DictConfig, folder: Path) -> None:
     """Write `README.md`, and the figure of the task weights, into the classifier's folder."""
     target, figure = folder / "classifier", folder / _FIGURE
     if figure.is_file():
         shutil.copyfile(figure, target / _FIGURE)
-    text = isinstance(encoder, TextEncoder)
+    text = result.is_text
     kind = "text-classification" if text else "image-classification"
     confusion = result.test.whole.confusion if result.is_tested else None
     scores = scores_by_class(confusion) if confusion else []
-    metrics = _metrics(result, kind)
-    data = ModelCardData(
-        model_name=f"{result.task} {result.method}",
-        library_name="transformers" if text else None,
-        pipeline_tag=kind,
-        base_model=_base_model(config),
-        tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
-        metrics=sorted({one.metric_type for one in metrics}),
-        eval_results=metrics,
-    )
     options = ["classifier", *(["weighting"] if result.final_task_weights else [])]
     card = ModelCard.from_template(
-        data,
+        ModelCardData(
+            library_name="transformers" if text else None,
+            pipeline_tag=kind,
+            base_model=_base_model(config),
+            tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
+        ),
         template_path=str(Path(__file__).with_name("card.md")),
-        **_shared(result, config, encoder, *options),
+        **_shared(result, config, *options),
         text=text,
         pairs=bool(result.data.get("columns", {}).get("text_pair")),
         joint=result.is_joint,
         in_parts=(target / HEAD).is_file(),
         results=_results(result),
-        baselines=_baselines(result),
         resamples=RESAMPLES,
         classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
-        fingerprints=result.fingerprints,
     )
     card.save(target / "README.md")
 
 
-def write_encoder_card(
-    result: Result, config: DictConfig, encoder: TextEncoder, folder: Path
-) -> None:
+def write_encoder_card(result: Result, config: DictConfig, folder: Path) -> None:
     """Write `README.md` beside the weights of an encoder that was adapted to text, in `folder`."""
     card = ModelCard.from_template(
         ModelCardData(
-            model_name=f"{_without_home(result.encoder)} adapted",
             library_name="transformers",
             pipeline_tag="fill-mask",
             base_model=_base_model(config),
             tags=["fill-mask", "tartan", "continued-pretraining"],
         ),
         template_path=str(Path(__file__).with_name("encoder_card.md")),
-        **_shared(result, config, encoder),
+        **_shared(result, config),
         scores=result.dev.whole,
     )
     card.save(folder / "README.md")
 
 
-def _shared(result: Result, config: DictConfig, encoder: Encoder, *options: str) -> dict[str, Any]:
+def _shared(result: Result, config: DictConfig, *options: str) -> dict[str, Any]:
     """Return what both templates show; `options` and those of the stages are shown as YAML."""
     whole: Any = OmegaConf.to_container(config, resolve=True)
     settings = {name: whole[name] for name in ("seed", "max_steps", "task", "encoder", *options)}
     stages = whole["method"]["stages"]
     settings["stages"] = {stage.name: stages[stage.name] for stage in result.stages}
+    content = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=10_000)
     command = None
     if HydraConfig.initialized():
         hydra = HydraConfig.get()
         command = _without_home(command_of(hydra.overrides.task, places_of(hydra)))
-    content = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=10_000)
     return {
         "md": lambda text: escape_markdown(_without_home(text)),
         "block": code_block,
@@ -106,8 +89,6 @@ def _shared(result: Result, config: DictConfig, encoder: Encoder, *options: str)
         "max_length": config.task.get("max_length"),
         "settings": _without_home(content.rstrip()),
         "command": command,
-        "encoder_licence": encoder_licence(encoder),
-        "unknown": UNKNOWN,
     }
 
 
@@ -115,24 +96,6 @@ def _without_home(text: str) -> str:
     """Return a text that can be published, with `~` in the place of the home folder."""
     home = str(Path.home())
     return text if home == "/" else text.replace(home, "~")
-
-
-def _metrics(result: Result, kind: str) -> list[EvalResult]:
-    """Return the scores as the Hub's metadata have them."""
-    return [
-        EvalResult(
-            task_type=kind,
-            dataset_type=re.sub(r"[^a-z0-9_.-]+", "-", result.task.lower()),
-            dataset_name=result.task,
-            dataset_split=split,
-            metric_type="f1" if name.endswith("f1") else name,
-            metric_name=f"{split} {name}",
-            metric_value=round(value, 4),
-        )
-        for split, evaluated in result.evaluated.items()
-        for name, value in (evaluated.whole.metrics or {}).items()
-        if name != "loss"
-    ]
 
 
 def _base_model(config: DictConfig) -> str | None:
@@ -158,28 +121,3 @@ def _results(result: Result) -> list[dict[str, Any]]:
                     row["interval"] = bootstrap_interval(name, metrics[name], scores.confusion)
                 rows.append(row)
     return rows
-
-
-def _baselines(result: Result) -> list[str]:
-    """Return a sentence with the scores of each baseline on the same data."""
-    sentences = []
-    for one in result.baselines:
-        values = {"dev": one.dev.get(result.metric), "test": (one.test or {}).get(result.metric)}
-        scores = [f"{value:.4f} on {split}" for split, value in values.items() if value is not None]
-        if one.name in _BASELINES and scores:
-            metric = escape_markdown(result.metric)
-            sentences.append(f"{_BASELINES[one.name]} reaches {', '.join(scores)} ({metric}).")
-    return sentences
-
-
-def encoder_licence(encoder: Encoder) -> str:
-    """Return the licence that the README beside the encoder's weights names, or `UNKNOWN`."""
-    folder = encoder.body.config._name_or_path if isinstance(encoder, TextEncoder) else None
-    if not folder:
-        return UNKNOWN
-    try:
-        data = metadata_load(Path(folder) / "README.md") or {}
-    except Exception:  # no file, or not in the Hub's form, whatever is wrong with it
-        return UNKNOWN
-    name = data.get("license_name") or data.get("license")
-    return name if isinstance(name, str) else UNKNOWN

@@ -19,18 +19,11 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import BusyError, UserError, first_line
-from tartan.methods.launch import (
-    end_with,
-    is_main_process,
-    processes_get_arguments,
-    torchrun_processes,
-)
+from tartan.methods.launch import end_with, is_main_process, processes_get_arguments
 from tartan.runs.command_line import quiet_libraries, run_command_line, stop
 from tartan.runs.folder import (
-    ELSEWHERE,
     arguments_of,
     command_of,
-    fresh_folder,
     in_sweep,
     places_of,
     run_name,
@@ -61,11 +54,11 @@ def main(config: DictConfig) -> float | None:
 
     Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
     """
-    folder = Path(HydraConfig.get().runtime.output_dir)
+    folder = _run_folder()
     if in_sweep():
         return _sweep_job(config, folder)
     try:
-        _run(config, _run_folder(config, folder))
+        _run(config, folder)
     except UserError as error:
         if not is_main_process():
             time.sleep(_GRACE_S)  # Lightning would kill the main one, which says the same
@@ -80,7 +73,6 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     places = places_of(hydra_config)
     command, cause, result = command_of(overrides, places), "", None
     try:
-        folder = _run_folder(config, folder)
         report_job(number, "started", folder, command)
         with processes_get_arguments(arguments_of(overrides, places)):
             state, result = _run(config, folder)
@@ -109,10 +101,14 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
         try:
             state, result = "finished", run_experiment(config, folder)
         except SystemExit as signalled:  # ours after a checkpoint, or Lightning's own way
-            _say_how_to_go_on(config, folder)
+            # where nobody reads any more, the signal has to end a sweep's other jobs all the same
+            with suppress(BrokenPipeError):
+                if is_main_process():
+                    how = f"run the same command to continue in {folder}"
+                    print(f"stopped by a signal; {how}", file=sys.stderr)
             raise SystemExit(exit_code(signalled)) from signalled
     else:
-        print(f"{folder} holds this run, finished; if its data have changed, add resume=false")
+        print(f"{folder} holds this run, finished; to train it anew, remove the folder")
     if is_main_process():
         from tartan.runs.summary import print_summary
 
@@ -120,20 +116,17 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     return state, result
 
 
-def _run_folder(config: DictConfig, folder: Path) -> Path:
-    """Return the run's folder: Hydra's, a fresh one beside it, or that of the main process."""
-    if not config.resume and torchrun_processes() is not None:
-        raise UserError(f"with resume=false each process would choose a folder; {ELSEWHERE}")
-    if not is_main_process():
-        logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
-        if FOLDER in os.environ:
-            end_with(int(os.environ[STARTER]))
-            return Path(os.environ[FOLDER])
-    if not config.resume:
-        folder = fresh_folder(folder)
+def _run_folder() -> Path:
+    """Return the run's folder: Hydra's, or that of the process that started this one."""
+    folder = Path(HydraConfig.get().runtime.output_dir)
     if is_main_process():
         os.environ |= {FOLDER: str(folder.absolute()), STARTER: str(os.getpid())}
-    return folder
+        return folder
+    logging.getLogger().setLevel(logging.ERROR)  # the main process says the same
+    if FOLDER not in os.environ:  # torchrun started all of them
+        return folder
+    end_with(int(os.environ[STARTER]))
+    return Path(os.environ[FOLDER])
 
 
 def exit_code(stop: SystemExit) -> int:
@@ -146,16 +139,6 @@ def exit_code(stop: SystemExit) -> int:
     if isinstance(stop.__context__, KeyboardInterrupt):
         return 128 + signal.SIGINT
     return stop.code if isinstance(stop.code, int) and stop.code else 128 + signal.SIGTERM
-
-
-def _say_how_to_go_on(config: DictConfig, folder: Path) -> None:
-    how = f"to continue in {folder}"
-    if not config.resume:
-        how = f"with resume=true hydra.run.dir={folder} to continue"
-    # where nobody reads any more, the signal has to end the other jobs of a sweep all the same
-    with suppress(BrokenPipeError):
-        if is_main_process():
-            print(f"stopped by a signal; run the same command {how}", file=sys.stderr)
 
 
 def command() -> None:

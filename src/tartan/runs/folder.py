@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import chain, count
 from pathlib import Path, PurePath
 from typing import Any, cast
 
@@ -112,20 +111,12 @@ def places_of(hydra: Any) -> list[str]:
     """
     if OmegaConf.is_config(hydra):
         hydra = OmegaConf.to_container(hydra, resolve=False)
-    folders = [
-        f"--config-dir={source['path']}"
-        for source in _list_in(hydra, "runtime", "config_sources")
-        if isinstance(source, dict) and source.get("provider") == "command-line"
-        if isinstance(source.get("path"), str)
-    ]
-    overrides = [o for o in _list_in(hydra, "overrides", "hydra") if isinstance(o, str)]
-    return folders[:1] + [o for o in overrides if o.startswith(_PLACES)]
-
-
-def _list_in(node: Any, *names: str) -> list[Any]:
-    for name in names:
-        node = node.get(name) if isinstance(node, dict) else None
-    return node if isinstance(node, list) else []
+    try:
+        named = [s for s in hydra["runtime"]["config_sources"] if s["provider"] == "command-line"]
+        folders = [f"--config-dir={source['path']}" for source in named]
+        return folders[:1] + [o for o in hydra["overrides"]["hydra"] if o.startswith(_PLACES)]
+    except (AttributeError, LookupError, TypeError):
+        return []
 
 
 def in_sweep() -> bool:
@@ -175,7 +166,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
         more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {name} is {stored.get(name)!r} there, "
-            f"{new.get(name)!r} here{more}; {ELSEWHERE}, or start over beside it with resume=false"
+            f"{new.get(name)!r} here{more}; {ELSEWHERE}"
         )
 
 
@@ -186,7 +177,7 @@ def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     if changed:
         raise UserError(
             f"{folder} was started with other data ({', '.join(changed)} changed); put them back, "
-            "or start over with resume=false"
+            f"or {ELSEWHERE}"
         )
 
 
@@ -200,17 +191,6 @@ def stored_options(folder: Path) -> dict[str, Any]:
     return dict(_leaves(_read(folder / CONFIG)))
 
 
-def fresh_folder(folder: Path) -> Path:
-    """Return `folder` if no run was begun there, else the first unused of `folder-2`, ..."""
-    beside = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
-    # a run writes its inputs first: one that was killed then has no config yet
-    return next(
-        path
-        for path in chain([folder], beside)
-        if not any((path / name).exists() for name in (INPUTS, CONFIG))
-    )
-
-
 def _read(path: Path) -> dict[str, Any]:
     """Return the mapping in a YAML or JSON file; `UserError` where it is damaged."""
     try:
@@ -219,7 +199,7 @@ def _read(path: Path) -> dict[str, Any]:
             raise UserError("no mapping")
     except UserError as error:
         raise UserError(
-            f"{path} is damaged ({error}); start over with resume=false, or remove the folder"
+            f"{path} is damaged ({error}); remove the folder, and run the same command again"
         ) from error
     return content
 

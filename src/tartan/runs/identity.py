@@ -38,8 +38,6 @@ SPLIT_SEED = "task.split_seed"
 FOLLOWS_SEED = "the run's"
 """Value that stands for the run's seed in options that follow it."""
 _OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
-_LONGEST = 300
-"""Maximum length of a label [characters]."""
 
 
 def identified(result: Result, config: DictConfig) -> Result:
@@ -52,16 +50,13 @@ def identified(result: Result, config: DictConfig) -> Result:
         update={
             "setting_id": setting_id(result, shared),
             "data_id": data_id(result, drawn=shared.get(SPLIT_SEED) == FOLLOWS_SEED),
-            "label": label_of(result, options_of(config))[:_LONGEST],
+            "label": label_of(result, options_of(config))[:300],
         }
     )
 
 
 def setting_id(result: Result, options: Mapping[str, Any]) -> str:
-    """Return a digest of the method, the auxiliary tasks, and the options that training read.
-
-    The value of options that follow the run's seed is `FOLLOWS_SEED`.
-    """
+    """Return a digest of the method, the auxiliary tasks, and the options that training read."""
     drawn = options.get(SPLIT_SEED) == FOLLOWS_SEED
     auxiliaries = {name: _shared(one, drawn) for name, one in result.auxiliaries.items()}
     return _digest([result.method, result.weighting, auxiliaries, options_read(result, options)])
@@ -148,30 +143,26 @@ def variant_of(result: Result, options: Mapping[str, Any]) -> str:
     others = []
     for stage in result.stages if result.method in METHODS else ():
         module = str(options.get(f"method.stages.{stage.name}.module") or "")
+        package, _, name = module.rpartition(".")
         usual = "FineTuning" if stage.name.endswith("finetune") else "ContinuedPretraining"
         if stage.name == "joint":
             usual = "MetaTartan" if learned else "MTTartan"
-        package, name = module.partition(".")[0], module.rpartition(".")[2]
-        ours = package in ("tartan", "src")  # the name before 0.2
-        if module and not (ours and name.lower() == usual.lower()):
+        if module and not (package.startswith("tartan.") and name == usual):
             shown = module if name == usual else name
             others.append(shown if stage.name == "joint" else f"{stage.name}: {shown}")
     return ", ".join(others)
 
 
 def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
-    """Return the paths or Hub names of domain text that the user named, by auxiliary task."""
+    """Return the path or Hub name of domain text that the user named, by auxiliary task."""
     corpora = {}
     for name, one in result.auxiliaries.items():
-        parts, place = parts_of(name), f"auxiliary.{name}"
-        if parts is not None:  # of a composed objective, whose name begins with its text's
-            end = f".data.{parts[0]}.path"
-            paths = (o for o in options if o.startswith("auxiliary.") and o.endswith(end))
-            place = next(paths, place).removesuffix(".path")
-        named = [options.get(f"{place}.hub"), options.get(f"{place}.path")]
-        path = next((p for p in (*named, options.get("task.domain")) if p is not None), None)
-        if one.kind != "task" and isinstance(path, str):
-            corpora[name] = path
+        data = (parts_of(name) or [name])[0]  # a composed objective's name begins with its text's
+        ends = (f".{data}.hub", f".{data}.path")
+        named = [v for o, v in options.items() if o.startswith("auxiliary.") and o.endswith(ends)]
+        paths = [path for path in (*named, options.get("task.domain")) if isinstance(path, str)]
+        if one.kind != "task" and paths:
+            corpora[name] = paths[0]
     return corpora
 
 
@@ -189,13 +180,6 @@ def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
 
 def _digest(content: Any) -> str:
     """Return a hash of plain values, the same of equal numbers: a config may have 30 or 30.0."""
-
-    def whole(value: Any) -> Any:
-        if isinstance(value, Mapping):
-            return {name: whole(entry) for name, entry in value.items()}
-        if isinstance(value, list | tuple):
-            return [whole(entry) for entry in value]
-        return int(value) if isinstance(value, float) and value.is_integer() else value
-
-    text = json.dumps(whole(content), sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    text = json.dumps(content, sort_keys=True, default=str)
+    equal = json.loads(text, parse_float=lambda n: int(float(n)) if float(n) % 1 == 0 else float(n))
+    return hashlib.sha256(json.dumps(equal, sort_keys=True).encode()).hexdigest()[:16]

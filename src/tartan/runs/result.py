@@ -29,11 +29,10 @@ Evaluation = Annotated[tuple[Count, float], Strict(False)]
 
 
 class Auxiliary(Plain):
-    """An auxiliary task's examples.
+    """An auxiliary task's examples: `kind` is `task` (TAPT) or `domain` (DAPT).
 
-    `kind` is `task` for the end task's own text (TAPT), `domain` for other text (DAPT); `source` a
-    path or name; `size` in multiples of the training examples, or `all`; `decontaminated` counts
-    the examples left out because they overlap with dev or test texts, if that was asked for.
+    `size` is in multiples of the training examples; `decontaminated` counts what was left out
+    because it overlaps with dev or test texts, if that was asked for.
     """
 
     kind: str
@@ -63,10 +62,7 @@ class Split(Plain):
 
 
 class Spent(Plain):
-    """The part of a stage's cost that is the same for every run of a config, by task.
-
-    `tokens` and `examples` went through the body; `padding_share` is that of its positions.
-    """
+    """The part of a stage's cost, by task, that is the same for every run of a config."""
 
     tokens: dict[str, Count] = Field(default_factory=dict)
     examples: dict[str, Count] = Field(default_factory=dict)
@@ -202,11 +198,6 @@ class Result(Plain):
     def is_tested(self) -> bool:
         """Whether the run was evaluated on test; only such runs are compared."""
         return self.test_scores is not None
-
-    @property
-    def only_adapts(self) -> bool:
-        """Whether the run has no end task: it adapted an encoder to text."""
-        return not self.labels
 
     @property
     def is_joint(self) -> bool:

@@ -21,7 +21,6 @@ from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.layers import reinitialise_top
-from tartan.encoders.text_encoder import require_text_encoder
 from tartan.figures import draw_factor_weights, draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
@@ -95,10 +94,9 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
                 result = result.model_copy(update={"baselines": baselines})
             _draw(result, outcomes, folder)  # the card shows it
             if prepared.held_out is None:
-                write_card(result, config, prepared.encoder, folder)
+                write_card(result, config, folder)
             else:
-                encoder = require_text_encoder(prepared.encoder, "continued pre-training")
-                write_encoder_card(result, config, encoder, exported)
+                write_encoder_card(result, config, exported)
             write_result(result, folder)  # last: it says that the run is finished
     return result
 

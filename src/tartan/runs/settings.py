@@ -64,7 +64,6 @@ class RunSettings(Checked):
     evaluation_batch_size: Count
     max_steps: Count | None
     evaluate_test: bool
-    resume: bool
     checkpoint_minutes: NonNegative
     non_finite_patience: Count
     fine_tuning_baseline: Stage | None

@@ -28,11 +28,9 @@ VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in any process, where to report."""
 RECORDS = ".sweeps"
 """Folder below the runs' folder that holds one folder for each sweep."""
-ENDED = "ended"
-"""File that is written when a sweep ends."""
 RUN_NEXT = "run_next.txt"
 """File in a search's folder with the command to run next."""
-_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "resume", "hydra.sweep.dir")
+_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
 """Options of a search's jobs that are not part of the settings that it compares."""
 
 
@@ -79,7 +77,6 @@ class RunCallback(Callback):
         if not jobs:
             shutil.rmtree(folder)
             stop("this sweep had no jobs: a glob(...) matches nothing")
-        (folder / ENDED).touch()
         for job in jobs:  # another process may have finished meanwhile what it ran
             if job["state"] == "runs elsewhere" and _result(job).is_file():
                 job["state"] = "finished before"
@@ -112,8 +109,8 @@ def report_job(number: int, state: str, folder: Path, command: str, cause: str =
     """
     if VARIABLE in os.environ:
         entry = {"number": number, "state": state, "folder": str(folder), "command": command}
-        entry |= {"cause": cause, "at": time.time()}
-        write_text_durably(Path(os.environ[VARIABLE]) / f"{number:06d}.json", json.dumps(entry))
+        path = Path(os.environ[VARIABLE]) / f"{number:06d}.json"
+        write_text_durably(path, json.dumps(entry | {"cause": cause}))
 
 
 def print_table(jobs: Sequence[dict[str, Any]], left: Sequence[dict[str, Any]]) -> None:
