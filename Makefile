@@ -28,7 +28,7 @@ help:
 	@echo "make test-contract  run the slow contract tests: whole runs, kills, the wheel"
 	@echo "make test-slow   run the slow tests: whole trainings, kills, notebooks, the quickstart"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
-	@echo "make torture     kill runs 100 times and damage their files in between"
+	@echo "make torture     kill runs 60 times and damage their files in between"
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"

@@ -68,12 +68,10 @@ def test_the_program_imports_nothing_heavy_before_it_has_to():
 def test_help_and_configs_answer_at_once(run_cli, tmp_path):
     helped = run_cli("--help", timeout=30)
     assert helped.returncode == 0
-    assert "+experiment=acl_arc_meta" in helped.stdout
-    for group in ("method:", "task:", "encoder:", "weighting:", "experiment:"):
-        assert group in helped.stdout
+    for words in ("+experiment=acl_arc_meta", "method:", "task:", "weighting:", "experiment:"):
+        assert words in helped.stdout
     shown = run_cli("--cfg", "job", "+experiment=acl_arc_meta", timeout=30)
     assert shown.returncode == 0
-    assert "name: meta_tartan" in shown.stdout
     assert "tartan.core.weighting.meta.Meta" in shown.stdout
     assert not (tmp_path / "runs").exists()
 
@@ -174,22 +172,6 @@ def test_sigterm_ends_a_run_after_its_step_and_the_same_command_goes_on(finetune
     points = list((tmp_path / "run" / "checkpoints" / "finetune" / "resume").glob("*.ckpt"))
     assert len(points) == 1
     assert not (tmp_path / "run" / "result.json").exists()
-
-
-def test_a_signal_ends_a_sweep_whose_output_nobody_reads(finetune_options, tmp_path):
-    command = [
-        sys.executable, "-m", "src.run", "-m", *finetune_options, "seed=0,1",
-        "method.stages.finetune.max_steps=5000", "method.stages.finetune.max_epochs=5000",
-        "trainer.enable_progress_bar=true", f"hydra.sweep.dir={tmp_path}/sweep",
-    ]  # fmt: skip
-    process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    while not list(tmp_path.glob("sweep/*/*/steps.csv")) and process.poll() is None:
-        time.sleep(0.05)
-    process.stdout.close()
-    process.stderr.close()
-    process.send_signal(signal.SIGTERM)
-    process.wait(timeout=60)
-    assert len(list(tmp_path.glob("sweep/*/*/config.yaml"))) == 1
 
 
 @pytest.mark.parametrize(("signum", "code"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])

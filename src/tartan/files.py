@@ -112,11 +112,11 @@ def check_is_file(path: Path) -> None:
         raise UserError(f"{path} {'is not a file' if path.exists() else 'does not exist'}")
 
 
-def check_sha256(path: Path, expected: str, advice: str = "fetch it again") -> None:
+def check_sha256(path: Path, expected: str) -> None:
     """Raise a `UserError` unless the file has its published checksum."""
     check_is_file(path)
     if sha256_of(path) != expected:
-        raise UserError(f"{path} is not the published file (its SHA-256 differs); {advice}")
+        raise UserError(f"{path} is not the published file (its SHA-256 differs); fetch it again")
 
 
 def share_weights(folder: Path, other: str) -> None:
@@ -235,13 +235,13 @@ def code_block(text: str, language: str) -> str:
     return f"{fence}{language}\n{text}\n{fence}"
 
 
-def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
+def check_reachable(url: str, what: str) -> None:
     """Raise a `UserError` if no server answers at `url` within `CONNECT_TIMEOUT_S`.
 
     The clients that download would retry for 20 seconds and more before they give up.
     """
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
-        raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {offline}")
+        raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {OFFLINE}")
     try:
         request = urllib.request.Request(url, method="HEAD")
         with urllib.request.urlopen(request, timeout=CONNECT_TIMEOUT_S):
@@ -249,4 +249,4 @@ def check_reachable(url: str, what: str, offline: str = OFFLINE) -> None:
     except urllib.error.HTTPError:
         pass  # an error status is an answer: the caller's own request will say what is wrong
     except (OSError, http.client.HTTPException, ValueError) as error:
-        raise UserError(f"could not fetch {what}: no connection to {url}; {offline}") from error
+        raise UserError(f"could not fetch {what}: no connection to {url}; {OFFLINE}") from error

@@ -101,23 +101,3 @@ def test_texts_are_cut_at_the_longest_input(classifier):
     predictor = Predictor(load_classifier(classifier), CPU, 8, 8)
     long, short = predictor.predict(["a b c d e f g h i j k l m n", "a b c d e f"])
     np.testing.assert_allclose(long, short, atol=1e-6)
-
-
-def test_no_more_of_a_long_text_is_tokenised_than_is_read(classifier, monkeypatch):
-    predictor = Predictor(load_classifier(classifier), CPU, 8, 32)
-    tokenizer = type(predictor._classifier.tokenizer)
-    sizes, original = [], tokenizer.__call__
-
-    def watched(self, texts, *args, **kwargs):
-        sizes.append(sum(map(len, texts)))
-        return original(self, texts, *args, **kwargs)
-
-    monkeypatch.setattr(tokenizer, "__call__", watched)
-    texts = ["red apple, " * 500_000, "short", "x" * 20]
-    predictions = predictor.predict(texts)
-    assert sum(sizes) < 5_000
-    monkeypatch.undo()
-    alone = [predictor.predict([text[:2000]])[0] for text in texts]
-    np.testing.assert_allclose(predictions, alone, atol=1e-6)
-    pairs = ["a pair of long texts " * 2000] * 4
-    assert predictor.predict(pairs, pairs).shape == (4, 3)

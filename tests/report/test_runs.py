@@ -37,7 +37,7 @@ def test_a_run_is_read_whole(tmp_path):
     assert "data_dir" not in run.options
     assert run.command == "tartan run +experiment=x 'a='\"'\"'b c'\"'\"''"
     source = {"provider": "command-line", "path": "/my_conf", "schema": "file"}
-    stored = {"hydra": {"runtime": {"config_sources": [source]}}}
+    stored = {"hydra": {"runtime": {"config_sources": [source]}, "overrides": {"hydra": []}}}
     (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
     assert read_command(folder).startswith("tartan run --config-dir=/my_conf +experiment=x")
     (folder / ".hydra" / "overrides.yaml").unlink()

@@ -84,9 +84,9 @@ def test_classes_are_scored_one_by_one(meta_run):
     rows = rows_of(card_of(meta_run), "class", "precision", "recall", "F1", "support")
     counts = meta_run.result["test"]["whole"]["confusion"]
     assert [row[0] for row in rows] == ["A", "R", "S"]
-    assert [int(row[4]) for row in rows] == [sum(row) for row in counts]
-    for index, row in enumerate(rows):
-        assert float(row[2]) == pytest.approx(counts[index][index] / sum(counts[index]), abs=1e-3)
+    for index, (_, _, recall, _, support) in enumerate(rows):
+        assert int(support) == sum(counts[index])
+        assert float(recall) == pytest.approx(counts[index][index] / int(support), abs=1e-3)
 
 
 def test_names_stay_in_their_place_and_the_home_folder_is_not_published(

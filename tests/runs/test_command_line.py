@@ -48,7 +48,6 @@ def test_a_wrong_option_is_explained_in_one_line(override):
         (["-m", "seed=0,1", "encoder=minlm"], "encoder/minlm"),
         (["hydra.searchpath=[file://nowhere]"], "nowhere"),
         (["hydra.run.dir={folder}/file/run"], "file/run: Not a directory"),
-        (["hydra.job.chdir=true"], "chdir"),
     ],
 )
 def test_the_command_exits_with_one_line(run_cli, arguments, said, tmp_path):

@@ -121,8 +121,9 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
         groups[run.result.setting_id].append(run)
     settings = []
     for group in groups.values():
-        # whoever trains a setting anew thinks no more of the earlier run
-        group.sort(key=lambda run: (run.finished, run.name))
+        # whoever trains a setting anew thinks no more of the earlier run; of one time, `seed=0-2`
+        # is newer than `seed=0`
+        group.sort(key=lambda run: (run.finished, len(run.name), run.name))
         newest = {run.result.seed: run for run in group}
         kept = tuple(newest[seed] for seed in sorted(newest))
         repeated = tuple(run for run in group if run not in kept)
