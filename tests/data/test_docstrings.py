@@ -10,70 +10,56 @@ from tartan.data.docstrings import DocstringsTask, docstrings
 from tartan.errors import UserError
 
 SHARED = "This paragraph is word for word the same in both of the libraries that are here."
-SEASONS = ["spring", "summer", "autumn", "winter"]
-PLACES = ["forest", "meadow", "valley", "harbour", "island"]
 COLOURS = {"alphalib": "red", "betalib": "blue"}  # stays when the name is masked
-
-
-def paragraph(library, season, place):
-    colour = COLOURS[library]
-    return f"A function of {library} tells how {colour} the {season} is in the {place} today."
-
-
-def all_paragraphs(library):
-    return [paragraph(library, season, place) for season in SEASONS for place in PLACES]
+LIBRARIES = {"alphalib": ["alphalib", "al"], "betalib": ["betalib"]}
 
 
 def make_library(folder, name):
     """A package that must not be imported, with 20 different paragraphs and some odd files."""
     package = folder / name
     (package / "tests").mkdir(parents=True)
-    (package / "inner").mkdir()
     (package / "__init__.py").write_text(f"raise RuntimeError('{name} was imported')\n")
+    texts = [
+        f"A function of {name} tells how {COLOURS[name]} the {season} is in the {place} today."
+        for season in ("spring", "summer", "autumn", "winter")
+        for place in ("forest", "meadow", "valley", "harbour", "island")
+    ]
     functions = "\n\n".join(
         f'def f{i}():\n    """{text}\n\n    {SHARED}\n\n    >>> f{i}()\n    """'
-        for i, text in enumerate(all_paragraphs(name))
+        for i, text in enumerate(texts)
     )
-    (package / "inner" / "functions.py").write_text(f"import nothing_there\n\n{functions}\n")
-    (package / "broken.py").write_text(
-        f'"""A file with a syntax error is of {name} and gives no paragraph to anybody at all."""\n'
-        "def (:\n"
-    )
-    (package / "tests" / "test_it.py").write_text(
-        f'"""A file in the folder of tests is of {name} and gives no paragraph to anybody."""\n'
-    )
+    (package / "functions.py").write_text(f"import nothing_there\n\n{functions}\n")
+    broken = f'"""A file with a syntax error is of {name} and gives no paragraph to anybody."""\n'
+    (package / "broken.py").write_text(f"{broken}def (:\n")
+    (package / "tests" / "test_it.py").write_text(broken)
     info = folder / f"{name}-1.2.dist-info"
     info.mkdir()
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.2\n")
-
-
-LIBRARIES = {"alphalib": ["alphalib", "al"], "betalib": ["betalib"]}
 
 
 @pytest.fixture
 def site(tmp_path, monkeypatch):
     folder = tmp_path / "site"
     folder.mkdir()
-    make_library(folder, "alphalib")
-    make_library(folder, "betalib")
+    for name in LIBRARIES:
+        make_library(folder, name)
     monkeypatch.syspath_prepend(str(folder))
     return folder
 
 
-def task_of(cache, libraries=LIBRARIES, **options):
+def task_of(cache, **options):
     sizes = {"train_per_class": 4, "dev_per_class": 3, "test_per_class": 5, **options}
-    return DocstringsTask(
-        name="docstrings",
-        metric="macro_f1",
-        max_length=64,
-        cache_dir=str(cache),
-        libraries=libraries,
-        **sizes,
-    )
+    return DocstringsTask("docstrings", "macro_f1", 64, str(cache), LIBRARIES, **sizes)
 
 
 def domain_lines(task):
     return task.domain_file(1).read_text().splitlines()
+
+
+def every_text(task):
+    end_task = task.load()
+    labelled = [*end_task.train.texts, *end_task.dev.texts, *end_task.test.texts]
+    return labelled + domain_lines(task)
 
 
 def test_labelled_paragraphs_are_balanced_and_the_rest_is_domain_text(site, tmp_path):
@@ -84,13 +70,8 @@ def test_labelled_paragraphs_are_balanced_and_the_rest_is_domain_text(site, tmp_
         labels = getattr(end_task, split).labels
         assert (labels.count(0), labels.count(1)) == (size, size)
     assert len(domain_lines(task)) == 2 * (20 - 12)
-    assert task.domain_file(None) == task.domain_file(100)
-
-
-def every_text(task):
-    end_task = task.load()
-    labelled = [*end_task.train.texts, *end_task.dev.texts, *end_task.test.texts]
-    return labelled + domain_lines(task)
+    with pytest.raises(UserError, match=r"alphalib has only 20 paragraphs"):
+        task_of(tmp_path / "cache", test_per_class=13).load()
 
 
 def test_the_names_of_the_libraries_are_masked_whatever_their_case(site, tmp_path):
@@ -103,7 +84,6 @@ def test_the_names_of_the_libraries_are_masked_whatever_their_case(site, tmp_pat
     assert SHARED not in texts
     assert not {"alphalib", "betalib"} & set(sys.modules)
     assert sum("of library tells" in text for text in texts) == 40
-    assert not any("alphalib" in text.lower() or "betalib" in text.lower() for text in texts)
 
 
 def test_a_new_version_of_a_library_is_read_anew(site, tmp_path):
@@ -111,33 +91,18 @@ def test_a_new_version_of_a_library_is_read_anew(site, tmp_path):
     assert before == every_text(task_of(tmp_path / "another"))
     metadata = site / "alphalib-1.2.dist-info" / "METADATA"
     metadata.write_text(metadata.read_text().replace("Version: 1.2", "Version: 1.3"))
-    (site / "alphalib" / "new.py").write_text(
-        '"""A text that is new in this version of the package of all."""'
-    )
-    texts = every_text(task_of(tmp_path / "cache"))
-    assert len(texts) == len(before) + 1
-
-
-def test_too_few_paragraphs_is_an_error_with_both_numbers(site, tmp_path):
-    with pytest.raises(UserError, match=r"alphalib has only 20 paragraphs"):
-        task_of(tmp_path / "cache", test_per_class=13).tables()
+    new = '"""A text that is new in this version of the package of all."""'
+    (site / "alphalib" / "new.py").write_text(new)
+    assert len(every_text(task_of(tmp_path / "cache"))) == len(before) + 1
 
 
 def test_docstrings_come_in_source_order_from_every_nested_definition(tmp_path):
     path = tmp_path / "module.py"
     path.write_text(
         '"""one"""\n'
-        "class A:\n"
-        '    """two"""\n'
-        "    def f(self):\n"
-        '        """three"""\n'
-        "try:\n"
-        "    async def g():\n"
-        '        """four"""\n'
-        "except ImportError:\n"
-        "    pass\n"
+        'class A:\n    """two"""\n    def f(self):\n        """three"""\n'
+        'try:\n    async def g():\n        """four"""\nexcept ImportError:\n    pass\n'
         "x = '''not a docstring'''\n"
-        "def h():\n"
-        "    return 1\n"
+        "def h():\n    return 1\n"
     )
     assert list(docstrings(path)) == ["one", "two", "three", "four"]

@@ -1,10 +1,10 @@
-"""The user's own task: files of several formats, pairs, data sets, and what is said of them."""
+"""The user's own task: files of several formats, pairs, splits, and data sets of the Hub."""
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import json
-import logging
 
 import datasets
 import pytest
@@ -13,13 +13,12 @@ from tartan.data.file_task import FileTask
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.errors import UserError
 
-OWN = {"name": "own", "metric": "macro_f1", "max_length": 16}
+SPLITS = ("train", "dev", "test")
 
 
 def as_csv(path, rows, columns=("text", "label"), separator=","):
     with path.open("w", newline="") as file:
-        writer = csv.writer(file, delimiter=separator)
-        writer.writerows([columns, *rows])
+        csv.writer(file, delimiter=separator).writerows([columns, *rows])
     return str(path)
 
 
@@ -27,54 +26,75 @@ def rows_of(labels, count=10, start=0):
     return [(f"text {i} {label}", label) for i in range(start, start + count) for label in labels]
 
 
-@pytest.fixture
-def said(caplog):
-    """The warnings of a call's beginning, by the task itself."""
-
-    def call(function, *arguments):
-        caplog.clear()
-        with caplog.at_level(logging.WARNING):
-            result = function(*arguments)
-        return result, [r.getMessage() for r in caplog.records if "own: " in r.getMessage()]
-
-    return call
+def write(path, examples):
+    lines = [json.dumps({"text": text, "label": label}) for text, label in examples]
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
 
 
-def test_one_file_of_labels_is_enough(tmp_path, said):
-    train = as_csv(tmp_path / "labels.csv", rows_of("AB"))
-    task, warnings = said(FileTask(train=train, **OWN).load)
-    assert [len(part) for part in (task.train, task.dev, task.test)] == [12, 4, 4]
-    assert task.label_counts == (6, 6)
-    assert warnings == []
+def own(**options):
+    return FileTask("own", "macro_f1", 16, **options)
 
 
-def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_path, said):
+def task_of(folder, *examples):
+    files = zip(SPLITS, examples, strict=True)
+    return own(**{split: str(write(folder / f"{split}.jsonl", rows)) for split, rows in files})
+
+
+def sizes(task):
+    return [len(getattr(task, split)) for split in SPLITS]
+
+
+TRAIN = [("a", "Zoo"), ("b\u2028c\x85", "apple"), ("c", "Zoo"), ("d", "mid")]
+
+
+def test_labels_are_those_of_train_sorted_and_texts_unseen_that_train_has_not(tmp_path):
+    dev = [("a", "Zoo"), ("x", "apple")]
+    test = [("y", "mid"), ("b\u2028c\x85", "Zoo"), ("z", "apple")]
+    task = task_of(tmp_path, TRAIN, dev, test).load()
+    assert task.labels == ("Zoo", "apple", "mid")
+    assert task.label_counts == (2, 1, 1)
+    assert task.train.texts == [text for text, _ in TRAIN]
+    assert (task.train.labels, task.test.labels) == ([0, 1, 0, 2], [2, 0, 1])
+    assert task.train.unseen == [False] * 4
+    assert (task.dev.unseen, task.test.unseen) == ([False, True], [True, False, True])
+    digest = hashlib.sha256((tmp_path / "dev.jsonl").read_bytes()).hexdigest()
+    assert task.fingerprints["dev"] == digest
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "message"),
+    [
+        (TRAIN, [("x", "Zoo"), ("y", "other")], r"dev\.jsonl: labels \['other'\] do not occur"),
+        ([("a", "one"), ("b", "one")], [("c", "one")], r"train\.jsonl: .* at least two labels"),
+    ],
+)
+def test_labels_that_cannot_be_learned_are_refused(train, test, message, tmp_path):
+    with pytest.raises(UserError, match=message):
+        task_of(tmp_path, train, test, test).load()
+
+
+def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_path):
     rows = [*rows_of("AB"), ("no label", ""), ("none either", " ")]
     train = as_csv(tmp_path / "labels.csv", rows)
     with pytest.raises(UserError, match=r"line 22: .* empty .*empty_label=unlabelled"):
-        FileTask(train=train, **OWN).load()
-    task, warnings = said(FileTask(train=train, empty_label="unlabelled", **OWN).load)
-    assert warnings == []
-    assert [len(part) for part in (task.train, task.dev, task.test)] == [12, 4, 4]
+        own(train=train).load()
+    task = own(train=train, empty_label="unlabelled").load()
+    assert sizes(task) == [12, 4, 4]
     assert task.labels == ("A", "B")
     assert set(task.own_texts["text"]) == {*task.train.texts, "no label", "none either"}
     dev = as_csv(tmp_path / "dev.csv", [("no label", ""), ("b", "A")])
     with pytest.raises(UserError, match=r"dev.csv, line 2: .* is empty or missing"):
-        FileTask(train=train, dev=dev, empty_label="unlabelled", **OWN).load()
-    bare = as_csv(tmp_path / "bare.csv", [("a", ""), ("b", "")])
-    with pytest.raises(UserError, match="holds no labelled examples"):
-        FileTask(train=bare, empty_label="unlabelled", text="text", label="label", **OWN).load()
+        own(train=train, dev=dev, empty_label="unlabelled").load()
 
 
 def test_files_of_several_formats_make_one_task(tmp_path):
     train = as_csv(tmp_path / "train.csv", rows_of([10, 9]))
     dev = as_csv(tmp_path / "dev.tsv", rows_of([9, 10], 2, start=50), separator="\t")
-    test = tmp_path / "test.jsonl"
-    test.write_text(json.dumps({"text": "text 0 9", "label": 9}) + "\n")
-    task = FileTask(train=train, dev=dev, test=str(test), **OWN).load()
+    test = str(write(tmp_path / "test.jsonl", [("text 0 9", 9)]))
+    task = own(train=train, dev=dev, test=test).load()
     assert task.labels == ("9", "10")
     assert (task.dev.labels, task.test.labels) == ([0, 1, 0, 1], [0])
-    assert (task.dev.unseen, task.test.unseen) == ([True] * 4, [False])
     assert not task.rows
     assert "split" not in task.notes
 
@@ -83,33 +103,22 @@ def test_other_columns_of_the_same_file_have_other_fingerprints(tmp_path):
     rows = [(a, b, a[::-1]) for a, b in rows_of("AB")]
     train = as_csv(tmp_path / "t.csv", rows, ("text", "label", "other"))
     options = ({}, {"text": "other"}, {"text_pair": "other"}, {"text": "text"})
-    digests = [FileTask(train=train, **OWN, **named).load().digest() for named in options]
+    digests = [own(train=train, **named).load().digest() for named in options]
     assert len(set(digests)) == 3
     assert digests[0] == digests[3]
 
 
-def test_columns_that_were_found_are_said(tmp_path, said):
-    train = as_csv(tmp_path / "t.csv", rows_of("AB"), ("Review", "Kind"), separator=";")
-    _, warnings = said(FileTask(train=train, label="Kind", **OWN).load)
-    assert warnings == [
-        f"task own: {train}: texts are read from column 'Review', labels from 'Kind'"
-    ]
-
-
-def test_a_column_called_split_makes_the_splits(tmp_path, said):
+def test_a_column_called_split_makes_the_splits(tmp_path, caplog):
     names = ["train"] * 8 + ["validation"] * 2 + ["Test"] * 3
     rows = [(f"text {i}", "AB"[i % 2], name) for i, name in enumerate(names)]
-    train = as_csv(tmp_path / "t.csv", rows, ("text", "label", "split"))
-    task, warnings = said(FileTask(train=train, **OWN).load)
-    assert [len(part) for part in (task.train, task.dev, task.test)] == [8, 2, 3]
+    train = as_csv(tmp_path / "t.csv", rows, ("review", "label", "split"))
+    task = own(train=train).load()
+    assert sizes(task) == [8, 2, 3]
     assert task.test.texts == ["text 10", "text 11", "text 12"]
-    assert not task.rows
-    assert warnings[0] == (
-        f"task own: {train}: the column 'split' says which rows are dev, test, train"
-    )
+    assert "the column 'split' says which rows are dev, test, train" in caplog.text
+    assert "texts are read from column 'review', labels from 'label'" in caplog.text
     as_csv(tmp_path / "t.csv", [(*row[:2], "x") for row in rows], ("text", "label", "split"))
-    other = FileTask(train=train, text="text", **OWN).load()  # of other values it says nothing
-    assert other.rows
+    assert own(train=train).load().rows  # of other values it says nothing
 
 
 def test_several_training_files_are_one_table(tmp_path):
@@ -117,13 +126,12 @@ def test_several_training_files_are_one_table(tmp_path):
         as_csv(tmp_path / "a.csv", rows_of("AB")),
         as_csv(tmp_path / "b.tsv", rows_of("AB", start=50), separator="\t"),
     ]
-    task = FileTask(train=files, **OWN).load()
-    assert [len(part) for part in (task.train, task.dev, task.test)] == [24, 8, 8]
-    numbers = [example.number for _, example in task.rows]
-    assert numbers == list(range(1, 41))
+    task = own(train=files).load()
+    assert sizes(task) == [24, 8, 8]
+    assert [example.number for _, example in task.rows] == list(range(1, 41))
     as_csv(tmp_path / "b.tsv", [("a text", "")], separator="\t")
     with pytest.raises(UserError, match=r"b\.tsv, line 2: the column 'label' is empty"):
-        FileTask(train=files, **OWN).load()
+        own(train=files).load()
 
 
 PAIRS = [
@@ -136,14 +144,10 @@ PAIRS = [
 
 @pytest.fixture
 def pairs(tmp_path):
-    rows = [(f"{a}", f"{b}", label) for a, b, label in PAIRS]
-    train = as_csv(tmp_path / "train.csv", rows, ("text", "second", "label"))
-    test = as_csv(
-        tmp_path / "test.csv",
-        [("a b c", "x", "A"), ("a b c", "z", "B")],
-        ("text", "second", "label"),
-    )
-    return FileTask(train=train, dev=test, test=test, text_pair="second", **OWN).load()
+    columns = ("text", "second", "label")
+    train = as_csv(tmp_path / "train.csv", PAIRS, columns)
+    test = as_csv(tmp_path / "test.csv", [("a b c", "x", "A"), ("a b c", "z", "B")], columns)
+    return own(train=train, dev=test, test=test, text_pair="second").load()
 
 
 def test_a_pair_is_unseen_unless_train_has_both_its_texts(pairs):
@@ -153,62 +157,52 @@ def test_a_pair_is_unseen_unless_train_has_both_its_texts(pairs):
 
 @pytest.mark.parametrize("max_length", [8, 16, 64])
 def test_pairs_have_the_tokenizers_own_form_and_the_longer_text_is_cut(
-    pairs, max_length, tmp_path, said
+    pairs, max_length, tmp_path, caplog
 ):
     object.__setattr__(pairs.source, "max_length", max_length)
     tokenizer = letter_pair_tokenizer()
-    splits, warnings = said(pairs.splits, TinyEncoder().load(), tmp_path / "cache")
+    splits = pairs.splits(TinyEncoder().load(), tmp_path / "cache")
     for row, (first, second, _) in zip(splits.train, PAIRS, strict=True):
         whole = tokenizer(first, second, truncation="longest_first", max_length=max_length)
         assert row["input_ids"] == whole["input_ids"]
         assert row["token_type_ids"] == whole["token_type_ids"]
     assert splits.train["token_type_ids"][0] == [0, 0, 0, 0, 0, 1, 1]
-    lengths = [len(tokenizer(first, second)["input_ids"]) for first, second, _ in PAIRS]
-    full = sum(length >= max_length for length in lengths)
-    assert [f": {full} of {len(PAIRS)} texts in train reach" in line for line in warnings[:1]] == [
-        True
-    ] * bool(full)
+    full = [len(ids) >= max_length for ids in splits.train["input_ids"]]
+    assert (f"{sum(full)} of 4 texts in train reach max_length" in caplog.text) == any(full)
 
 
 @pytest.fixture
 def hub(tmp_path):
     """A folder that `datasets` reads as it reads the Hub's."""
 
-    def call(**splits):
+    def call(kind, **splits):
         folder = tmp_path / "reviews"
         (folder / "data").mkdir(parents=True)
+        features = datasets.Features({"text": datasets.Value("string"), "label": kind})
         for split, rows in splits.items():
             columns = {"text": [t for t, _ in rows], "label": [label for _, label in rows]}
-            part = datasets.Dataset.from_dict(columns)
+            part = datasets.Dataset.from_dict(columns, features=features)
             part.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
-        return {"hub": str(folder), "cache_dir": str(tmp_path / "cache"), **OWN}
+        return {"hub": str(folder), "cache_dir": str(tmp_path / "cache")}
 
     return call
 
 
 def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
-    options = hub(train=rows_of("AB"), validation=rows_of("AB", 2, start=90))
-    task = FileTask(**options).load()
-    assert [len(part) for part in (task.train, task.dev, task.test)] == [16, 4, 4]
+    parts = {"train": rows_of("AB"), "validation": rows_of("AB", 2, start=90)}
+    options = hub(datasets.Value("string"), **parts)
+    task = own(**options).load()
+    assert sizes(task) == [16, 4, 4]
     assert task.notes["split"]["source"].endswith("reviews, train")
-    other = FileTask(**options, train="validation", dev="train", test="train").load()
-    assert len(other.dev) == 20
+    assert len(own(**options, train="validation", dev="train", test="train").load().dev) == 20
     with pytest.raises(UserError, match=r"no split 'valid'; .* task.dev=SPLIT"):
-        FileTask(**options, dev="valid").load()
+        own(**options, dev="valid").load()
 
 
-def test_a_test_split_without_labels_is_held_out_instead(tmp_path):
-    folder = tmp_path / "reviews"
-    (folder / "data").mkdir(parents=True)
-    features = datasets.Features(
-        {"text": datasets.Value("string"), "label": datasets.ClassLabel(names=["no", "yes"])}
-    )
-    for split, labels in (("train", [0, 1] * 10), ("test", [-1] * 5)):
-        columns = {"text": [f"{split} {i}" for i in range(len(labels))], "label": labels}
-        part = datasets.Dataset.from_dict(columns, features=features)
-        part.to_parquet(folder / "data" / f"{split}-00000-of-00001.parquet")
-    own = {"hub": str(folder), "cache_dir": str(tmp_path / "cache"), **OWN}
-    task = FileTask(**own).load()
+def test_a_test_split_without_labels_is_held_out_instead(hub):
+    parts = {"train": [(f"a {i}", i % 2) for i in range(20)], "test": [("b", -1), ("c", -1)]}
+    options = hub(datasets.ClassLabel(names=["no", "yes"]), **parts)
+    task = own(**options).load()
     assert (len(task.test), task.labels) == (4, ("no", "yes"))
     with pytest.raises(UserError, match=r"test, row 1: the column 'label' is empty"):
-        FileTask(**own, test="test").load()
+        own(**options, test="test").load()
