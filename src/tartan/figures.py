@@ -1,7 +1,4 @@
-"""Draws the weights of tasks and factors over the steps, and defines the style of all figures.
-
-Colours and markers are readable for the colour-blind and in grey.
-"""
+"""Draws the weights of tasks and factors over the steps, and defines the style of all figures."""
 
 from __future__ import annotations
 
@@ -68,10 +65,7 @@ def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) ->
 
 
 def figure_text(text: str, longest: int = 60) -> str:
-    """Return text from runs such that Matplotlib shows no formulas; a long one lacks its middle.
-
-    Labels that begin alike often differ at the end.
-    """
+    """Return text from runs such that Matplotlib shows no formulas; a long one lacks its middle."""
     half = longest // 2
     shown = text if len(text) <= longest else f"{text[: half - 1]}…{text[-half:]}"
     return shown.replace("$", r"\$")
@@ -182,11 +176,7 @@ def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None
 
 
 def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
-    """Return each factor's share among the choices of its kind: a softmax of the logits.
-
-    `logits` has the columns step, factor (`STAGE/CHOICE`) and logit; the result has step, stage,
-    choice and share.
-    """
+    """Return each factor's share among the choices of its kind: a softmax of the logits."""
     table = logits[["step", "logit"]].copy()
     table[["stage", "choice"]] = logits["factor"].str.split("/", n=1, expand=True)
     grouped = table.groupby(["stage", "step"], sort=False)["logit"]

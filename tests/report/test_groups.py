@@ -62,7 +62,6 @@ def test_of_the_same_run_again_the_newest_counts(tmp_path, newest, counts):
         os.utime(folder / "result.json", (1000, 1001 if name == newest else 1000))
     (setting,) = bench_of(tmp_path).settings
     assert setting.scores("whole") == {0: scores[counts], 1: 0.8}
-    assert {run.name for run in setting.repeated} == scores.keys() - {counts, "seed=1"}
 
 
 def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):

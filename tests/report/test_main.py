@@ -117,7 +117,7 @@ def test_the_demonstration_reports_on_real_runs(run_cli, tmp_path):
     folder = tmp_path / "runs" / "report_demo"
     page = (folder / "report" / "report.html").read_text(encoding="utf-8")
     assert "micro_batch_size: Input should be" in page
-    assert "figures/task-weights.svg" in files_of(folder / "report")
+    assert "figures/digits-wide_resnet_16_2.task-weights.svg" in files_of(folder / "report")
     name = "digits-wide_resnet_16_2.whole.md"
     table = (folder / "report" / "tables" / name).read_text(encoding="utf-8")
     results = [json.loads(path.read_text()) for path in folder.glob("digits_meta/*/result.json")]

@@ -6,12 +6,11 @@ import numpy as np
 import pytest
 
 from tartan.figures import save
-from tartan.report.groups import benchmarks_of
 from tartan.report.pictures import (
     draw_confusion,
     draw_cost,
+    draw_learned_weights,
     draw_seeds,
-    draw_weight_trajectories,
     evaluations,
     lines_by_size,
     pictures_of,
@@ -19,7 +18,6 @@ from tartan.report.pictures import (
 )
 from tests.report.made_up_runs import (
     bench_of,
-    read_all,
     result_of,
     setting_of,
     write_run,
@@ -82,18 +80,9 @@ def test_weights_are_means_over_seeds_and_a_damaged_log_is_remarked_on(tmp_path)
     assert first["deviation"].item() == pytest.approx(np.std(values, ddof=1))
     (setting.runs[0].folder / "steps.csv").write_text("nothing\n")
     remarks = []
-    assert draw_weight_trajectories([bench_of(tmp_path)], remarks) is not None
+    assert draw_learned_weights(bench_of(tmp_path), remarks) is not None
     (remark,) = remarks
     assert remark.startswith("separate/seed=0: no task weights drawn (steps.csv")
-
-
-def test_figure_4_has_a_panel_a_task(tmp_path):
-    for task in ("a", "b", "c", "d"):
-        write_setting(tmp_path / task, task, "meta_tartan", SCORES, task=task, **BOTH)
-    write_setting(tmp_path, "ft", "finetune", SCORES, task="e")
-    figure = draw_weight_trajectories(benchmarks_of(read_all(tmp_path)), [])
-    shown = [axes for axes in figure.axes if axes.get_visible()]
-    assert [axes.get_title(loc="left")[0] for axes in shown] == ["a", "b", "c", "d"]
 
 
 def test_every_figure_for_which_there_are_numbers_is_drawn(tmp_path):

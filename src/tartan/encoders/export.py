@@ -276,11 +276,7 @@ def _same_logits(
     tolerance: float,
     types: bool = False,
 ) -> bool:
-    """Return whether a model, on two made-up texts, computes what the head does on the body.
-
-    `head_of` maps states and the mask to logits, which may differ by `tolerance`, as a share of
-    the largest. The model is left in evaluation mode.
-    """
+    """Return whether a model, on two made-up texts, computes what the head does on the body."""
     ids = torch.arange(16).reshape(2, 8) % int(body.config.vocab_size)
     mask = torch.ones_like(ids)
     mask[1, 5:] = 0

@@ -78,11 +78,7 @@ class MaskedLMHead(nn.Module):
         return count + -count % self.row_multiple if hidden.device.type == "cpu" else count
 
     def forward(self, hidden: Tensor, embeddings: Tensor) -> Tensor:
-        """Return the vocabulary logits, `(..., n, vocabulary)`.
-
-        `hidden` are states of the body's last layer, `(..., n, hidden_size)`, `embeddings` its word
-        embeddings, `(vocabulary, embedding_size)`.
-        """
+        """Return the vocabulary logits, `(..., n, vocabulary)`."""
         count = hidden.shape[-2]
         hidden = F.pad(hidden, (0, 0, 0, self.computed_rows(hidden) - count))
         logits = F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
@@ -92,10 +88,7 @@ class MaskedLMHead(nn.Module):
 def split_masked_lm(
     model: PreTrainedModel, missing: Collection[str] = ()
 ) -> tuple[PreTrainedModel, MaskedLMHead | None]:
-    """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values.
-
-    The head is None if parameters of it are among the `missing` ones.
-    """
+    """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values."""
     body, kind = model.base_model, type(model).__name__
     embeddings: Tensor = body.get_input_embeddings().weight
     dense, norm, decoder = head_layers(model)

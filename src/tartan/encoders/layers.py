@@ -12,11 +12,7 @@ from tartan.errors import UserError
 
 
 def layers_of(body: nn.Module, option: str) -> nn.ModuleList:
-    """Return the body's layers, the lowest first.
-
-    Raises:
-        UserError: it has no stack of layers with weights of their own, which `option` needs.
-    """
+    """Return the body's layers, the lowest first."""
     depth = getattr(getattr(body, "config", None), "num_hidden_layers", 0)
     stacks = [m for m in body.modules() if isinstance(m, nn.ModuleList) and len(m) == depth]
     if not stacks:  # images, or ALBERT, whose layers share their weights
@@ -42,10 +38,7 @@ def freeze_lowest(body: nn.Module, count: int) -> None:
 
 
 def reinitialise_top(body: nn.Module, count: int, seed: int) -> None:
-    """Draw the weights of a number of top layers anew, as Zhang et al. (2021) do.
-
-    They are drawn as Transformers draws those of a new model, by `seed` alone.
-    """
+    """Draw the weights of a number of top layers anew, as Zhang et al. (2021) do."""
     if not count:
         return
     layers = layers_of(body, "reinitialise")
@@ -60,10 +53,7 @@ def reinitialise_top(body: nn.Module, count: int, seed: int) -> None:
 
 
 def depths(body: nn.Module) -> dict[nn.Parameter, int]:
-    """Return how far each parameter is below the top layer [layers].
-
-    The embeddings are one layer below the lowest; what follows the top layer is at its depth.
-    """
+    """Return how far each parameter is below the top layer [layers]."""
     layers = layers_of(body, "layer_decay")
     found = dict.fromkeys(body.parameters(), 0)
     for index in range(len(layers)):

@@ -168,10 +168,7 @@ def max_positions_of(config: PretrainedConfig) -> int | None:
 
 
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
-    """Return whether this machine has kernels for packed rows: a CPU for all, a GPU for some.
-
-    `accelerator` and `precision` are Lightning's names; in training, attention may have dropout.
-    """
+    """Return whether this machine has kernels for packed rows: a CPU for all, a GPU for some."""
     if is_on_cpu(accelerator):
         return True
     if not (is_on_cuda(accelerator) and isinstance(encoder, TextEncoder)):
@@ -194,11 +191,7 @@ def require_text_encoder(encoder: object, what: str) -> TextEncoder:
 
 
 def check_body(encoder: TextEncoder) -> None:
-    """Refuse a body that would be trained on something else than whole texts, or wrongly.
-
-    That the first state, which the classifier reads, sees the whole text is known of architectures
-    that Transformers trains by masked language modelling; others are tried out on two short texts.
-    """
+    """Refuse a body that would be trained on something else than whole texts, or wrongly."""
     body, config, what = encoder.body, encoder.body.config, f"encoder {encoder.name}"
     check_tokenizer_fits(encoder.tokenizer, body, what)
     kinds = {str(p.dtype) for p in body.parameters() if p.is_floating_point()} - {"torch.float32"}

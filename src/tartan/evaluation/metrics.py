@@ -110,11 +110,7 @@ def check_higher_is_better(name: str, metric: Metric) -> None:
 
 @dataclass(frozen=True)
 class SplitScores:
-    """The metrics of a split, those of unseen examples named `..._unseen`, and its confusion.
-
-    The confusion counts examples by part (`whole`, and `unseen` if there are such), label (rows)
-    and prediction (columns).
-    """
+    """The metrics of a split, those of unseen examples named `..._unseen`, and its confusion."""
 
     metrics: dict[str, float]
     confusion: dict[str, list[list[int]]] = field(default_factory=dict)
@@ -142,20 +138,14 @@ class EndTaskMetrics(nn.Module):
         return {n: "max" if high else "min" for n, high in better.items() if high is not None}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
-        """Count a batch of logits `(n, classes)` and label indices `(n,)`.
-
-        `unseen` says whether each example is absent from train, bool `(n,)`.
-        """
+        """Count a batch: logits `(n, classes)`, label indices and whether absent from train."""
         self.whole.update(logits, labels)
         if unseen is not None and bool(unseen.any()):
             self.saw_unseen = True
             self.unseen.update(logits[unseen], labels[unseen])
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
-        """Return all metrics by name, and set `confusion`.
-
-        `any_unseen` says whether any process `saw_unseen`: all have to compute the same metrics.
-        """
+        """Return all metrics by name, those of unseen examples if any process `saw_unseen` one."""
         values = self.whole.compute()
         self.confusion = {"whole": self.whole.counts.compute()}
         if any_unseen:

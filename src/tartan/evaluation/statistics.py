@@ -95,11 +95,7 @@ def effect_of(ours: Sequence[float], theirs: Sequence[float], *, paired: bool = 
 
 
 def mean_interval(values: Sequence[float]) -> Interval | None:
-    """Return Student's interval of the mean over seeds; None where the values tell no spread.
-
-    Values that are all equal, which a few seeds of a coarse metric can be, do not show that others
-    would be: an interval without width would claim that.
-    """
+    """Return Student's interval of the mean over seeds; None where the values tell no spread."""
     return Interval(*stats.ttest_1samp(values, 0).confidence_interval()) if _vary(values) else None
 
 
@@ -112,15 +108,12 @@ def difference_interval(ours: Sequence[float], theirs: Sequence[float]) -> Inter
 
 
 def _vary(values: Sequence[float]) -> bool:
+    # an interval without width would claim that other seeds have the same value
     return len(values) > 1 and stdev(values) >= LEAST_SPREAD
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Return the p-values adjusted by Holm's correction (1979), in the given order.
-
-    The k-th smallest of n is multiplied by n - k + 1, is at least the adjusted one before it, and
-    at most 1.
-    """
+    """Return the p-values adjusted by Holm's correction (1979), in the given order."""
     order = np.argsort(p_values, kind="stable")
     raised = np.asarray(p_values, dtype=float)[order] * np.arange(len(order), 0, -1)
     adjusted = np.empty(len(order))
@@ -129,10 +122,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 
 def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[dict[str, float | None]]:
-    """Return precision, recall, f1 and support of each class, None where a denominator is 0.
-
-    Labels are in rows, predictions in columns.
-    """
+    """Return precision, recall, f1 and support of each class, None where a denominator is 0."""
     counts = np.asarray(confusion, dtype=np.int64)
     totals = np.stack([counts.diagonal(), counts.sum(axis=1), counts.sum(axis=0)], axis=1)
     return [
@@ -149,11 +139,7 @@ def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[dict[str, float 
 def bootstrap_interval(
     metric: str, value: float, confusion: Sequence[Sequence[int]]
 ) -> Interval | None:
-    """Return the percentile bootstrap interval over examples of F1 or the accuracy.
-
-    Drawing as many examples as there are, with replacement, is drawing the confusion matrix from a
-    multinomial distribution. None where the matrix does not give `value`.
-    """
+    """Return the bootstrap interval over examples of F1 or the accuracy; None of other metrics."""
     counts = np.asarray(confusion, dtype=np.int64)
     total = int(counts.sum())
     known = metric in ("macro_f1", "micro_f1", "weighted_f1", "accuracy")

@@ -38,10 +38,7 @@ def best_tf_idf(
     strengths: Iterable[float],
     class_weights: Iterable[Literal["balanced"] | None] = ("balanced",),
 ) -> TfIdfClassifier:
-    """Fit a classifier of words, and of pairs too, for each setting; return the best on dev.
-
-    `strengths` are values of `C`, the inverse of the regularisation.
-    """
+    """Fit a classifier of words, and of pairs too, for each setting; return the best on dev."""
     vectorisers = [TfidfVectorizer(sublinear_tf=True, ngram_range=(1, n)) for n in (1, 2)]
     read = [(vectoriser, vectoriser.fit_transform(texts)) for vectoriser in vectorisers]
     fitted = (

@@ -1,7 +1,4 @@
-"""The interface of objectives, and the base of those that predict at positions of texts.
-
-An objective is `tartan.core.task.Objective` with a head and a collator.
-"""
+"""The interface of objectives, and the base of those that predict at positions of texts."""
 
 from __future__ import annotations
 

@@ -196,10 +196,7 @@ class Classification(Checked, TextClassifier):
 
 
 def _means(states: Tensor, starts: Tensor, lengths: Tensor) -> Tensor:
-    """Return the mean of each text's states, in float32.
-
-    A product, whose order of summation is the same every time on a GPU too.
-    """
+    """Return the mean of each text's states, in float32."""
     places = torch.arange(len(states), device=states.device)
     inside = (places >= starts[:, None]) & (places < (starts + lengths)[:, None])
     with torch.autocast(states.device.type, enabled=False):

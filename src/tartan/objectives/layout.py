@@ -201,10 +201,7 @@ def _rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:
 def split_by_length(
     lengths: Sequence[int], micro_batch_size: int, max_padding: int | None = None
 ) -> list[list[int]]:
-    """Return parts of at most `micro_batch_size` examples of similar lengths, as their indices.
-
-    A part has at most `max_padding` positions of padding; None makes as few parts as possible.
-    """
+    """Return parts of at most `micro_batch_size` examples of similar lengths, as their indices."""
     ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     if max_padding is None:
         starts = range(0, len(ordered), micro_batch_size)
@@ -222,10 +219,7 @@ def split_by_length(
 
 
 def split_by_tokens(lengths: Sequence[int], micro_batch_size: int) -> list[list[int]]:
-    """Return parts of about equally many tokens and of similar lengths, as their indices.
-
-    A part holds at most `micro_batch_size` times the longest example's tokens.
-    """
+    """Return parts of about equally many tokens and of similar lengths, as their indices."""
     ordered = sorted(range(len(lengths)), key=lengths.__getitem__)
     sizes = np.maximum([lengths[position] for position in ordered], 1)
     middles = np.cumsum(sizes) - sizes / 2

@@ -23,10 +23,7 @@ class ComparisonOptions:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A comparison of two settings on a part of test.
-
-    With fewer than two values on a side there are no effect (in shares of 1), test and p.
-    """
+    """A comparison of two settings on a part of test."""
 
     ours: Setting
     theirs: Setting
@@ -80,8 +77,7 @@ def ranking_of(settings: Sequence[Setting], part: Part, *, paired: bool = False)
     """Return settings by their mean on a part of test, the highest first.
 
     Where some have two seeds, those with one are left out: nothing could be tested against them. Of
-    pairs, the settings have the seeds that all share; where these are fewer than two, those with
-    the fewest seeds are left out.
+    pairs, the seeds count that all share; those with the fewest are left out where they have none.
     """
     kept = [setting for setting in settings if setting.scores(part)]
     least = min(2, max((len(setting.scores(part)) for setting in kept), default=0))
@@ -96,11 +92,7 @@ def ranking_of(settings: Sequence[Setting], part: Part, *, paired: bool = False)
 
 
 def reference_of(bench: Benchmark, part: Part) -> Setting | None:
-    """Return the setting to compare with: the best baseline, one of several seeds if there is one.
-
-    A baseline is a method that does not train the tasks together. Without one, it is the first
-    setting with equal task weights, or else the first with a score.
-    """
+    """Return the best baseline, which trains no tasks together; else one with equal weights."""
     scored = [setting for setting in bench.settings if setting.scores(part)]
     baselines = [setting for setting in scored if not setting.result.is_joint]
     if baselines:

@@ -27,7 +27,6 @@ class Setting:
     key: str  # in HTML ids
     label: str
     runs: tuple[Run, ...]
-    repeated: tuple[Run, ...]  # older runs with a seed that is in `runs` too; they are not counted
     options: Mapping[str, Any]  # that its training read, with the same values in all runs
 
     @property
@@ -56,11 +55,7 @@ class Setting:
 
 @dataclass(frozen=True, eq=False)
 class Benchmark:
-    """Settings that may be compared: on the same data, with the same encoder.
-
-    Where each seed draws its own data, runs of the same seed are compared: what a draw makes easy
-    or hard is then in both values of a pair, and not in their difference.
-    """
+    """Settings that may be compared: on the same data, with the same encoder."""
 
     key: str
     label: str
@@ -126,9 +121,8 @@ def _settings_of(runs: Sequence[Run], bench: str) -> tuple[Setting, ...]:
         group.sort(key=lambda run: (run.finished, len(run.name), run.name))
         newest = {run.result.seed: run for run in group}
         kept = tuple(newest[seed] for seed in sorted(newest))
-        repeated = tuple(run for run in group if run not in kept)
         options = options_read(kept[0].result, _shared_options(kept))
-        settings.append(Setting("", kept[0].result.label, kept, repeated, options))
+        settings.append(Setting("", kept[0].result.label, kept, options))
     settings.sort(key=_place)
     labels = labels_apart(
         [setting.label for setting in settings],

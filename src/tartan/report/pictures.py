@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import ceil
 from statistics import fmean
 
 import pandas as pd
@@ -41,7 +40,7 @@ _MOST_CLASSES = 40
 
 @dataclass(frozen=True)
 class Picture:
-    """A figure: of a benchmark, by its key, or of several; its kind is e.g. `seeds-whole`."""
+    """A figure of a benchmark, by its key; its kind is e.g. `seeds-whole`."""
 
     bench: str
     kind: str
@@ -51,22 +50,17 @@ class Picture:
     @property
     def name(self) -> str:
         """The name of its files."""
-        return f"{self.bench}.{self.kind}" if self.bench else self.kind
+        return f"{self.bench}.{self.kind}"
 
 
 def pictures_of(benches: Sequence[Benchmark], remarks: list[str]) -> list[Picture]:
     """Return every figure for which the runs have the numbers; damaged logs go to `remarks`."""
-    pictures = [
+    return [
         Picture(bench.key, kind, caption, drawn)
         for bench in benches
         for kind, caption, drawn in _of_bench(bench, remarks)
         if drawn is not None
     ]
-    trajectories = draw_weight_trajectories(benches, remarks)
-    if trajectories is not None:
-        caption = "Task weights that META-TARTAN learned (the paper's figure 4)"
-        pictures.append(Picture("", "task-weights", caption, trajectories))
-    return pictures
 
 
 def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, Figure | None]]:
@@ -76,6 +70,8 @@ def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, 
         yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
     caption = "The end task's weight by kind of meta head (the paper's figure 3)"
     yield "end-task-weight", caption, draw_end_task_weight(bench, remarks)
+    caption = "Task weights that META-TARTAN learned (the paper's figure 4)"
+    yield "task-weights", caption, draw_learned_weights(bench, remarks)
     yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
     yield "cost", "Dev at equal cost: a vertical line meets what each had reached", draw_cost(bench)
 
@@ -151,27 +147,19 @@ def draw_cost(bench: Benchmark) -> Figure | None:
 
 
 def evaluations(result: Result, unit: str) -> pd.DataFrame:
-    """Return the evaluations on dev: their number (step), cost so far (x), and score in percent.
-
-    The cost includes that of earlier stages; within a stage, it is taken to grow evenly with the
-    steps.
-    """
+    """Return the evaluations on dev: their number (step), cost so far (x), and score in percent."""
     rows: list[tuple[float, ...]] = []
     before = 0.0
     for stage in result.stages:
         amount = getattr(stage, unit)
         for step, score in stage.evaluations:
             rows.append((len(rows), before + amount * step / max(1, stage.steps), 100 * score))
-        before += amount
+        before += amount  # of earlier stages; within one, it grows evenly with the steps
     return pd.DataFrame(rows, columns=["step", "x", "score"], dtype=float)
 
 
 def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting]]:
-    """Return each method's settings on a corpus by amount of domain text, in multiples of train.
-
-    Objectives that are composed on one text share it. Of several settings of a method with the same
-    amount, the one with most seeds is taken, then the best on dev.
-    """
+    """Return each method's settings on a corpus by amount of domain text, in multiples of train."""
     lines: dict[str, dict[float, Setting]] = defaultdict(dict)
     for setting in sorted(bench.settings, key=_evidence):
         result, name = setting.result, setting.result.label
@@ -192,10 +180,7 @@ def _evidence(setting: Setting) -> tuple[int, float]:
 
 
 def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
-    """Draw the metric against the amount of domain text: a line for each method and corpus.
-
-    Methods without domain text are horizontal lines. None unless some method has two amounts of it.
-    """
+    """Draw the metric against the amount of domain text: a line for each method and corpus."""
     lines = lines_by_size(bench, part)
     if not any(len(line.keys() - {0.0}) > 1 for line in lines.values()):
         return None
@@ -228,10 +213,7 @@ def head_kind(setting: Setting) -> str | None:
 
 
 def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw the end task's weight with a separate and with the shared meta head.
-
-    None unless both kinds were run; settings without a counterpart of the other kind are left out.
-    """
+    """Draw the end task's weight with a separate and with the shared meta head."""
     picture = figure(7.2, 4.2, bench.label)
     (axes,) = axes_of(picture)
     kinds = {(setting.result.label, head_kind(setting)) for setting in bench.settings}
@@ -252,42 +234,27 @@ def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
     return picture
 
 
-def draw_weight_trajectories(benches: Sequence[Benchmark], remarks: list[str]) -> Figure | None:
-    """Draw how META-TARTAN's weights move, a panel for each benchmark; None without any.
-
-    Of several settings, the one with most seeds is drawn, then the best on dev; none with a module
-    of one's own, or with the shared head.
-    """
-    panels = []
-    for bench in benches:
-        fitting = [
-            setting
-            for setting in bench.settings
-            if (setting.result.method, setting.result.weighting) == ("meta_tartan", "meta")
-            and not variant_of(setting.result, setting.options)
-            and head_kind(setting) != "shared"
-        ]
-        for setting in sorted(fitting, key=_evidence)[-1:]:
-            weights = weights_of(setting, remarks)
-            if weights is not None:
-                title = f"{figure_text(bench.label, 44)}\n{figure_text(setting.label, 44)}"
-                panels.append((title, weights))
-    if not panels:
+def draw_learned_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
+    """Draw the weights of the META-TARTAN with most seeds, then the best on dev; None without."""
+    fitting = [
+        setting
+        for setting in bench.settings
+        if (setting.result.method, setting.result.weighting) == ("meta_tartan", "meta")
+        and not variant_of(setting.result, setting.options)
+        and head_kind(setting) != "shared"
+    ]
+    best = max(fitting, key=_evidence, default=None)
+    weights = best and weights_of(best, remarks)
+    if best is None or weights is None:
         return None
-    columns = min(3, len(panels))
-    rows = ceil(len(panels) / columns)
-    picture = figure(max(5.6, 3.9 * columns), 3.4 * rows)
-    grid = axes_of(picture, rows, columns, sharey=True)
-    for axes, (title, weights) in zip(grid, panels, strict=False):
-        draw_task_lines(axes, weights)
-        axes.set_ylim(bottom=0)
-        axes.set_xlim(left=0)
-        axes.set_xlabel("optimiser step")
-        axes.set_ylabel("task weight α (dotted: equal)")
-        axes.set_title(title, loc="left", fontsize=9)
-        axes.legend(frameon=False, fontsize=8)
-    for axes in grid[len(panels) :]:
-        axes.set_visible(False)
+    picture = figure(7.2, 4.2, f"{best.label} on {bench.label}")
+    (axes,) = axes_of(picture)
+    draw_task_lines(axes, weights)
+    axes.set_ylim(bottom=0)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("optimiser step")
+    axes.set_ylabel("task weight α (dotted: equal)")
+    legend_below(picture)
     return picture
 
 

@@ -84,10 +84,7 @@ def report_of(root: Path, choice: ComparisonOptions) -> Report:
 
 
 def write_report(report: Report, folder: Path) -> None:
-    """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`.
-
-    Figures are in the page as data URIs: as images they can neither run scripts nor load anything.
-    """
+    """Write `report.html`, `report.md`, `tables/` and `figures/` into `folder`."""
     check_written_folder(folder)
 
     def image(picture: Picture) -> str:
@@ -121,15 +118,15 @@ def write_report(report: Report, folder: Path) -> None:
 def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
     """Return a sentence on how many runs of which kinds were read."""
     results = [run.result for run in folders.runs]
-    settings = [setting for bench in benches for setting in bench.settings]
     adapted = sum(not result.labels for result in results)
+    tested = sum(result.is_tested for result in results)
     return rendered(
         "inventory.txt",
         folders=folders,
         adapted=adapted,
-        untested=sum(not result.is_tested for result in results) - adapted,
-        repeated=sorted(run.name for setting in settings for run in setting.repeated),
-        settings=len(settings),
+        untested=len(results) - tested - adapted,
+        repeated=tested - sum(len(bench.runs) for bench in benches),
+        settings=sum(len(bench.settings) for bench in benches),
         benches=len(benches),
     )
 

@@ -21,12 +21,7 @@ from tartan.objectives.masked_lm import Rng, Vocabulary
 
 @dataclass(frozen=True)
 class Composed(AtPositions):
-    """One objective of a space (see `TaskObjective`); a unit is a target of the output.
-
-    A text's random draws do not depend on the texts after it in the batch, nor the transform's on
-    the representation or the output: with the same seed, objectives with the same transform have
-    the same tokens.
-    """
+    """One objective of a space (see `TaskObjective`); a unit is a target of the output."""
 
     transform: Transform
     representation: Representation
@@ -90,11 +85,7 @@ class Composed(AtPositions):
         return Predicted(np.concatenate([corrupted, queries]), inputs, read_at, targets, length)
 
     def _choose(self, tokens: np.ndarray, vocabulary: Vocabulary, rng: Rng) -> np.ndarray:
-        """Choose the tokens to change, bool `(tokens,)`: at least one, where one is allowed.
-
-        Not allowed are special tokens, and the first and the last token, which have no neighbour
-        from which a language model could predict them.
-        """
+        """Choose the tokens to change, bool `(tokens,)`: at least one, where one is allowed."""
         allowed = ~np.isin(tokens, vocabulary.special_ids)
         allowed[[0, -1]] = False
         chosen = (rng.random(len(tokens)) < self.transform.probability) & allowed
