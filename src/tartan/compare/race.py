@@ -27,6 +27,7 @@ from tartan.compare.request import Request
 from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric, named_metric
 from tartan.files import read_json, write_text_durably
+from tartan.predict.predict import Settings, predict_file
 from tartan.runs.command_line import duration, run_child
 from tartan.runs.folder import RESULT
 from tartan.runs.result import read_result
@@ -138,7 +139,8 @@ class Race:
                     f"hydra.run.dir={quoted(folder / method)}", f"max_steps={request.pilot_steps}",
                     "trainer.enable_progress_bar=false", "logger=none",
                 ]  # fmt: skip
-                done = _child("run", *self._options([method], *self._fold_tables(0), options))
+                command = self._command([method], *self._fold_tables(0), options)
+                done = subprocess.run(command, capture_output=True, text=True, check=False)
                 if done.returncode != 0:
                     errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
                     raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
@@ -170,21 +172,21 @@ class Race:
     def _train(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> None:
-        options = self._options(methods, train, held_out, options)
-        code = run_child([sys.executable, "-m", "tartan", "run", *options])
+        code = run_child(self._command(methods, train, held_out, options))
         if code == 1:
             raise UserError("a run failed; see above")
         if code != 0:
             raise StoppedError(code)
 
-    def _options(
+    def _command(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> list[str]:
-        """Return the options of `tartan run` that train `methods` on a table."""
+        """Return the command that trains `methods` on a table."""
         # no URI: Hydra would look for a folder with `%20` in its name
         configs = f"file://{self._request.folder.absolute() / 'conf'}"
         learns = not set(methods).isdisjoint(LEARNS_FROM_DEV)
         return [
+            sys.executable, "-m", "tartan", "run",
             f"hydra.searchpath=[{quoted(configs)}]",
             f"+experiment={','.join(f'compare_{method}' for method in methods)}",
             "task=files",
@@ -192,7 +194,7 @@ class Race:
             *task_options(self._task, train, None if learns else held_out),
             "evaluate_test=false",
             *options,
-        ]
+        ]  # fmt: skip
 
     def _predicted(self, runs: Mapping[str, Path], table: str) -> Predictions:
         """Return what the run of each method predicts for a table of labelled examples."""
@@ -200,11 +202,7 @@ class Race:
         for method, run in runs.items():
             output = run / f"predictions_{table.replace('/', '_')}"
             if not output.is_file():
-                done = _child(
-                    "predict", f"model={run}", f"input={self._tables / table}", f"output={output}"
-                )
-                if done.returncode != 0:
-                    raise UserError(f"{run} cannot predict: {done.stderr.strip().splitlines()[-1]}")
+                predict_file(Settings(str(run), str(self._tables / table), str(output)))
             frame = pd.read_json(output, lines=True, dtype=False)
             columns = [f"probability_{name}" for name in names]
             # a label can lack in what is trained on, where all of its examples have the same text
@@ -214,11 +212,6 @@ class Race:
         return Predictions(
             labels.to_numpy(), probabilities, named_metric(self._task.metric, len(names))
         )
-
-
-def _child(command: str, *options: str) -> subprocess.CompletedProcess[str]:
-    program = [sys.executable, "-m", "tartan", command, *options]
-    return subprocess.run(program, capture_output=True, text=True, check=False)
 
 
 def _table(plan: Plan) -> str:

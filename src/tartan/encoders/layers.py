@@ -48,7 +48,8 @@ def reinitialise_top(body: nn.Module, count: int, seed: int) -> None:
         torch.default_generator.manual_seed(seed)
         for module in (module for layer in layers[-count:] for module in layer.modules()):
             for parameter in module.parameters(recurse=False):
-                parameter._is_hf_initialized = False  # else Transformers would leave it as it is
+                # else Transformers would leave it as it is
+                parameter.__dict__.pop("_is_hf_initialized", None)
             body._init_weights(module)
 
 
