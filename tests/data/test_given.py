@@ -17,7 +17,6 @@ from transformers import (
 )
 
 from tartan.data.given import auxiliary_of, encoder_of, table_of
-from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
@@ -31,7 +30,6 @@ from tartan.objectives.masked_lm import MaskedLM
         ([__file__, __file__], "^auxiliary dapt is a list of files; give a folder"),
         ([], "holds no texts"),
         (MaskedLM(), "must be 'task', a path, texts or a data set: MaskedLM"),
-        (TextAuxiliary(objective=MaskedLM()), r"names no text; give it path=\.\.\."),
     ],
 )
 def test_what_is_no_text_is_one_line(given, message):

@@ -32,7 +32,7 @@ def parquet(**columns):
 @pytest.mark.parametrize(
     ("name", "content", "labels"),
     [
-        ("t.jsonl", jsonl("b", "a"), ["b", "a"]),
+        ("t.jsonl", jsonl("b", "a", 1), ["b", "a", "1"]),
         ("t.jsonl", jsonl(10, 2, -1), ["10", "2", "-1"]),
         ("t.jsonl", jsonl(1.0, 0, -2.0), ["1", "0", "-2"]),
         ("t.jsonl", jsonl(True, False), ["true", "false"]),
@@ -63,7 +63,6 @@ def test_pairs_row_numbers_and_missing_labels_are_kept(tmp_path):
     columns = Columns("one", "label", "two")
     examples = read(tmp_path, "t.csv", content, columns, empty_labels=True)
     assert examples == [("a", "x", "b", 2), ("c", "", "d", 4)]
-    assert examples[0].content == ("a", "b")
 
 
 @pytest.mark.parametrize(
@@ -73,8 +72,7 @@ def test_pairs_row_numbers_and_missing_labels_are_kept(tmp_path):
         ("t.csv", b"text,label\n", "t.csv holds no examples"),
         ("t.jsonl", b'{"label": "x"}\n', "line 1: the column 'text' is missing"),
         ("t.jsonl", jsonl("x", None), "line 2: the column 'label' is empty or missing"),
-        ("t.jsonl", jsonl(1, "x"), "line 2: the column 'label' must be a whole number, not 'x'"),
-        ("t.jsonl", jsonl(1.0, 0.13), "line 2: the column 'label' must be a whole number"),
+        ("t.jsonl", jsonl(1.0, 0.13), "line 2: the column 'label' must be a string, a whole"),
         ("t.jsonl", jsonl("\ud800"), "line 1: the column 'label' holds half of a surrogate"),
         ("t.parquet", parquet(text=["a", None], label=["x", "y"]), "row 2: the column 'text' is m"),
         ("t.parquet", parquet(text=[1, 2], label=["x", "y"]), "row 1: .*'text' is no text but int"),

@@ -6,7 +6,6 @@ import os
 import resource
 import signal
 from pathlib import Path
-from types import SimpleNamespace
 
 import datasets
 import lightning.pytorch as pl
@@ -16,7 +15,6 @@ import torch
 
 from tartan import TartanData
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.fixed import Uniform
 from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.batches import BatchNeeds
 from tartan.data.end_task import HeldOutText, Splits
@@ -75,28 +73,23 @@ def test_elsewhere_there_are_as_few_padded_parts_as_there_can_be():
         assert [part.inputs["input_ids"].shape for part in parts] == [(10, 64)]
 
 
-@pytest.mark.parametrize(("kind", "packed"), [("bert", True), ("bert", False), ("deberta", True)])
-def test_an_evaluation_batch_is_never_split(kind, packed):
-    batches = data_of(kind, packed=packed).evaluation("dev", "cpu")
-    assert [batch.examples for batch in batches] == [10]
-
-
-@pytest.mark.parametrize("packed", [True, False])
-def test_nor_is_one_of_several_processes_where_one_has_single_examples(packed):
-    """Processes evaluate equally many batches, so that some have two examples."""
-    batches = data_of("bert", packed=packed, evaluation_batch_size=1).evaluation("dev", "cpu")
-    assert [batch.examples for batch in batches] == [1] * 10
-    shares = [batches.share(rank, 3) for rank in range(3)]
-    assert [[batch.examples for batch in own] for own in shares] == [[2, 2], [2, 1], [2, 1]]
-
-
-def test_nor_is_one_of_held_out_text():
-    data = data_of("bert", packed=False, evaluation_batch_size=1)
-    rows, objective = data.prepared.splits.dev, MaskedLM()
-    text = AuxiliaryExamples(objective, rows, "corpus", None, "", held_out=rows)
+def of_held_out_text(data: TaskData) -> TaskData:
+    rows = data.prepared.splits.dev
+    text = AuxiliaryExamples(MaskedLM(), rows, "corpus", None, "", held_out=rows)
     encoder = data.prepared.encoder
     prepared = Prepared(encoder, {"dapt": (None, text)}, None, None, None, HeldOutText())
-    shares = [TaskData(prepared, data.sizes).evaluation("dev").share(rank, 3) for rank in range(3)]
+    return TaskData(prepared, data.sizes)
+
+
+@pytest.mark.parametrize(("kind", "packed"), [("bert", True), ("bert", False), ("deberta", True)])
+@pytest.mark.parametrize("held_out", [False, True])
+def test_an_evaluation_batch_is_never_split(kind, packed, held_out):
+    """Processes evaluate equally many batches, so that some have two examples."""
+    for size, expected in ((64, [10]), (1, [1] * 10)):
+        data = data_of(kind, packed=packed, evaluation_batch_size=size)
+        batches = (of_held_out_text(data) if held_out else data).evaluation("dev", "cpu")
+        assert [batch.examples for batch in batches] == expected
+    shares = [batches.share(rank, 3) for rank in range(3)]
     assert [[batch.examples for batch in own] for own in shares] == [[2, 2], [2, 1], [2, 1]]
 
 
@@ -156,26 +149,15 @@ def loader_of(data, folder):
     return data.train_dataloader()
 
 
-@pytest.mark.usefixtures("gpu")
-def test_loaders_are_made_for_the_trainers_device_not_for_what_the_machine_has(
-    data_dir, cache_dir, tmp_path
-):
-    data = toy_data(data_dir, cache_dir)
-    loader = loader_of(data, tmp_path)._loader
-    assert (loader.num_workers, loader.pin_memory) == (0, False)
-
-
 ROWS = [{"text": f"text {n}", "label": "ab"[n % 2]} for n in range(20)]
 
 
-@pytest.mark.parametrize("argument", [{"column": "body"}, {"size": 2}, {"size_seed": 1}])
-@pytest.mark.parametrize("auxiliaries", [{}, {"tapt": "task"}])
-def test_what_is_said_of_unlabelled_texts_needs_some(argument, auxiliaries, cache_dir):
-    given = {"encoder": "tiny", "cache_dir": cache_dir, **argument}
+@pytest.mark.parametrize("argument", [{"column": "text"}, {"size": 2}, {"size_seed": 1}])
+def test_what_is_said_of_unlabelled_texts_needs_some(argument, cache_dir):
+    own = {"encoder": "tiny", "cache_dir": cache_dir, **argument}
     with pytest.raises(UserError, match="are for unlabelled texts"):
-        _ = TartanData(ROWS, auxiliaries=auxiliaries, **given).prepared
-    texts = [{list(argument).count("column") * "body" or "text": "some text"}] * 40
-    data = TartanData(ROWS, auxiliaries=auxiliaries | {"dapt": texts}, **given)
+        _ = TartanData(ROWS, auxiliaries={"tapt": "task"}, **own).prepared
+    data = TartanData(ROWS, auxiliaries={"dapt": ["some text"] * 40}, **own)
     assert len(data.prepared.rows("dapt")) == (24 if "size" in argument else 40)
 
 
@@ -205,20 +187,3 @@ def test_batches_of_many_parts_come_from_workers_where_few_files_may_be_open(cac
         assert sum(len(part.inputs) for part in batch.micro_batches) > 600
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def test_what_is_made_in_the_first_process_is_pinned_for_a_gpu(data_dir, cache_dir, monkeypatch):
-    data = toy_data(data_dir, cache_dir)
-    needs = BatchNeeds("joint", (END_TASK, "tapt", "dapt"), sampled=1)
-    weighting = Uniform([END_TASK, "tapt", "dapt"])
-    pinned = []
-    monkeypatch.setattr(torch.Tensor, "pin_memory", lambda self: pinned.append(self) or self)
-    monkeypatch.setattr(weighting, "batch_sizes", lambda names, size: dict.fromkeys(names, size))
-    for kind in ("cpu", "cuda"):
-        data.trainer = SimpleNamespace(
-            lightning_module=SimpleNamespace(weighting=weighting), global_rank=0, world_size=1,
-            strategy=SimpleNamespace(root_device=torch.device(kind)),
-        )  # fmt: skip
-        made = data.on_before_batch_transfer(data.steps(needs)[0], 0)
-        assert len(made.tasks) == 2
-        assert bool(pinned) == (kind == "cuda")

@@ -31,15 +31,13 @@ OWN_TEXT: Final = "task"
 """Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
 
 Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | Iterable[Any]
-"""Labelled examples: a file or several, a data set, a data frame, or rows (`{"text": ..., "label":
-...}`, or tuples)."""
+"""Labelled examples: a file or several, a data set, a data frame, or rows: mappings or tuples."""
 Texts: TypeAlias = (
     str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | pd.Series | Sequence[Any]
     | TextAuxiliary
 )  # fmt: skip
 """Unlabelled text: `task` for the labelled texts themselves, a path, a data set, a data frame or
-one of its columns, texts, or rows with a text; with another objective than masked language
-modelling `(objective, text)`; or a whole auxiliary task."""
+one of its columns, texts or rows; `(objective, text)`; or a whole auxiliary task."""
 AnyEncoder: TypeAlias = (
     str | tuple[PreTrainedModel, PreTrainedTokenizerBase] | EncoderSource | Encoder
 )
@@ -85,15 +83,11 @@ def table_of(examples: Examples, name: str) -> Table:
 
 
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
-    """Return auxiliary task `name`: of masked language modelling, unless one is passed whole.
+    """Return auxiliary task `name`, of masked language modelling unless `texts` says otherwise.
 
-    `texts` may be the text, an objective and the text, or the task itself, to which `column` does
-    not apply, and `size` only where it has none.
+    To a whole task `column` does not apply, and `size` only where it has none.
     """
     if isinstance(texts, TextAuxiliary):
-        named = texts.path or texts.hub or texts.text == OWN_TEXT or isinstance(texts, GivenTexts)
-        if not named:  # it would be left out
-            raise UserError(f"auxiliary {name}: TextAuxiliary names no text; give it path=...")
         return texts
     objective: Any = MaskedLM()
     if isinstance(texts, tuple) and len(texts) == 2 and hasattr(texts[0], "collate"):

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tartan.data.table import Row, Table
 from tartan.data.table_file import TextLines
@@ -28,8 +28,6 @@ LABEL_NAMES = (
 """Common names of a column of labels, in lower case."""
 _FILE = "columns.json"
 """File in a classifier's folder that records the columns it was trained on."""
-_KINDS = {str: "a string", int: "a whole number", bool: "true or false"}
-"""Types that labels may have, with their names in messages; a file's labels are all of one."""
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -48,14 +46,7 @@ class _Trained(Plain):
 
 
 class Example(NamedTuple):
-    """A labelled text.
-
-    Attributes:
-        text: the text, or the first of a pair.
-        label: the label's name, as it is written in the file; empty for none.
-        pair: the second text of a pair; None where there are no pairs.
-        number: number of its row (see `Row`).
-    """
+    """A text with its label as written, empty for none; of a pair the second text; its row."""
 
     text: str
     label: str
@@ -63,16 +54,13 @@ class Example(NamedTuple):
     number: int = 0
 
     @property
-    def content(self) -> str | tuple[str, str]:
-        """The text or pair of texts, which two examples can share whatever their labels."""
-        return self.text if self.pair is None else (self.text, self.pair)
+    def content(self) -> tuple[str, str | None]:
+        """What two examples can share whatever their labels."""
+        return self.text, self.pair
 
 
 def choose_columns(table: Table, text: str | None, label: str | None, pair: str | None) -> Columns:
-    """Return the columns to read: those that are named, and for each None the one that is found.
-
-    A column is found by a common name, if one column has such a name.
-    """
+    """Return the columns that are named, and for each None the one that has a common name."""
     taken = _named(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
     free = [column for column in table.columns if column not in taken]
     text = text or _found(table, free, TEXT_NAMES, "task.text")
@@ -82,10 +70,7 @@ def choose_columns(table: Table, text: str | None, label: str | None, pair: str 
 def columns_to_predict(
     table: Table, text: str | None, pair: str | None, trained: Columns | None
 ) -> Columns:
-    """Return the columns to predict from: those that are named, else those of the training data.
-
-    Where these are unknown, texts are in `text`, as lines of text always are.
-    """
+    """Return the columns that are named, else those of the training data, else `text`."""
     if not table.columns:  # no rows either
         return Columns()
     trained = trained or Columns(pair=pair)
@@ -115,22 +100,18 @@ def read_trained_columns(folder: Path) -> Columns | None:
 def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False) -> list[Example]:
     """Return the text and label of every row; `empty_labels` allows rows without a label."""
     examples = []
-    kind: type | None = None
     for row in table.rows():
         if row.fields and not any(map(str.strip, row.fields)):
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)
-        label, name = _label_of(row, columns.label, kind), ""
-        if label is not None:
-            kind = type(label)
-            name = text_of(row, columns.label) if kind is str else str(label).lower()
-        elif not empty_labels:
+        label = _label_of(row, columns.label)
+        if not label and not empty_labels:
             raise UserError(
                 f"{_place(row, columns.label)} is empty or missing (empty_label=unlabelled takes "
                 "such texts of train as unlabelled)"
             )
-        examples.append(Example(text, name, pair, row.number))
+        examples.append(Example(text, label, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
     return examples
@@ -158,17 +139,19 @@ def text_of(row: Row, column: str) -> str:
     return text
 
 
-def _label_of(row: Row, column: str, kind: type | None) -> Any:
-    """Return a row's label, of the type of those before; None for an empty one, null, or NaN."""
+def _label_of(row: Row, column: str) -> str:
+    """Return a row's label; empty for null, NaN and blanks."""
     label = row.values.get(column)
     if isinstance(label, float):  # as pandas stores whole numbers where some are missing
         label = None if math.isnan(label) else int(label) if label.is_integer() else label
     if label is None or (isinstance(label, str) and not label.strip()):
-        return None
-    if type(label) not in (_KINDS if kind is None else (kind,)):
-        allowed = "a string, a whole number, true or false" if kind is None else _KINDS[kind]
-        raise UserError(f"{_place(row, column)} must be {allowed}, not {label!r:.40}")
-    return label
+        return ""
+    if not isinstance(label, str | int):
+        raise UserError(
+            f"{_place(row, column)} must be a string, a whole number, true or false, not "
+            f"{label!r:.40}"
+        )
+    return text_of(row, column) if isinstance(label, str) else str(label).lower()
 
 
 def _place(row: Row, column: str) -> str:

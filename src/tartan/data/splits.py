@@ -31,9 +31,8 @@ class HeldOut:
 def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
     """Return the split of each example, stratified by label; `train` for those in no part.
 
-    The parts, at most one for `dev` and one for `test`, are drawn one after the other; the share of
-    each is one of all examples, but at least as many as there are labels. Every split has at least
-    one example of each label: where a draw leaves one out, examples are exchanged.
+    The parts, at most one for `dev` and one for `test`, are drawn one after the other; each has its
+    share of all examples, and every split at least one of each label.
     """
     splits = ["train"] * len(labels)
     parts = [part for part in parts if part.share]
@@ -63,10 +62,7 @@ def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: s
 
 
 def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -> list[bool]:
-    """Return for each training example whether it is among the `count` that keep their labels.
-
-    Labels keep their shares, and each at least one example.
-    """
+    """Return which examples are the `count` that keep their labels: of each its share, or one."""
     counts = Counter(labels)
     if count == len(labels):
         return [True] * count
@@ -104,9 +100,8 @@ def with_every_label(
 ) -> tuple[list[int], list[int]]:
     """Return two parts of the same sizes, each with at least so many examples of every label.
 
-    Parts that have them are returned as they are. Otherwise random examples of the label are
-    exchanged for ones of the label of which the part has most. The two together have `sum(least)`
-    of every label, and each has at least its `least` x number of labels examples.
+    Where some lack, random examples of the label are exchanged for ones of the label of which the
+    part has most. The two together have to have `sum(least)` of every label.
     """
     parts = (list(taken), list(left))
     counts = tuple(Counter(labels[index] for index in part) for part in parts)
@@ -130,10 +125,7 @@ def clean_split(
     """Return the split of each example: no group is in two splits, and labels keep their shares.
 
     Groups are taken in random order. Test and dev take a group as long as none of its labels then
-    has more than its share there; train takes the others, and so most of the large groups.
-
-    `sizes` says how many examples `train`, `dev` and `test` should have; dev and test have at most
-    that many, none for 0.
+    has more than its share there, and so have at most their `sizes`; train takes the others.
     """
     counts = Counter(labels)
     free: dict[str, Counter[str]] = {}
@@ -169,9 +161,8 @@ def _shares(
 ) -> Counter[str]:
     """Return how many of the `counts` examples of each label a split of `size` may have.
 
-    Shares are rounded; where they then come to more than the size, or to less than 99 % of it, they
-    are those of the largest remainders instead. `left` are those that no other split may have;
-    `order` decides where remainders are equal.
+    Shares are rounded; where these do not nearly come to the size, the largest remainders are. No
+    other split may have those `left`; `order` decides where remainders are equal.
     """
     total = sum(counts.values())
     shares = Counter({label: round(count * size / total) for label, count in counts.items()})

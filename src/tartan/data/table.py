@@ -19,27 +19,18 @@ T = TypeVar("T", bound=Sized)
 UNREADABLE = (OSError, pa.ArrowException)
 """Exceptions by which the system and Arrow report files that cannot be read."""
 SAMPLE = 100
-"""Number of first rows that are looked at to tell what a column holds."""
-CHUNK_ROWS = 1024
-"""Maximum number of rows in a chunk."""
-CHUNK_CHARACTERS = 1 << 24
-"""Number of characters at which a chunk ends early, so that long texts do not fill the memory."""
+"""Number of first rows that tell what columns there are."""
+CHUNK_ROWS, CHUNK_CHARACTERS = 1024, 1 << 24
+"""Maximum number of rows in a chunk, and of characters at which it ends early."""
 
 
 class Row(NamedTuple):
-    """A row's values by column.
-
-    Attributes:
-        number: the line at which the row begins, or its position among the rows; from 1.
-        values: by column: strings in CSV; strings, numbers, ... in JSON and Parquet.
-        place: source and number for messages, e.g. `labels.csv, line 3`.
-        fields: all fields of CSV, also of columns without a name.
-    """
+    """A row: its line or number, from 1, its values by column, and where it is, for messages."""
 
     number: int
     values: Mapping[str, Any]
     place: str
-    fields: Sequence[str] = ()
+    fields: Sequence[str] = ()  # all of CSV, also of columns without a name
 
 
 class Table:
@@ -77,7 +68,7 @@ class Table:
             yield some
 
     def place(self, number: int) -> str:
-        """Return the name of the row with this number in messages, e.g. `labels.csv, line 3`."""
+        """Return where a row is, for messages, e.g. `labels.csv, line 3`."""
         return f"{self.source}, {self.unit} {number}"
 
     def sample(self) -> list[Row]:

@@ -1,8 +1,8 @@
 """Reads tables in CSV, TSV, JSON, Parquet, spreadsheets and lines of text, and on the Hub.
 
-Python's `csv`, in its strict mode, and `json` are the parsers. On files with blemishes `pyarrow`,
-`polars`, `duckdb` and `datasets` each read some malformed CSV without an error, with wrong values;
-and they fit rows of JSON into one schema, by which a missing text becomes null, or a number text.
+Python's `csv`, in its strict mode, and `json` are the parsers: `pyarrow`, `polars`, `duckdb` and
+`datasets` each read some malformed CSV without an error, with wrong values, and fit rows of JSON
+into one schema, by which a missing text becomes null, or a number text.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ Quoting: TypeAlias = Literal["standard", "none"]
 """`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
 _LONGEST_FIELD = 1 << 24
 """Maximum length of a field: without it a missing double quote would fill the memory."""
-_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 _MOST_VALUES = 1000
 """Number of different values at which a column is one of texts, not of classes."""
+_NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
 class Format(NamedTuple):

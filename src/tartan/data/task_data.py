@@ -10,13 +10,12 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import Any
+from typing import Any, cast
 
 import datasets
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
-from lightning.pytorch.trainer.states import TrainerFn
 from torch.utils.data import DataLoader
 
 from tartan.core.device import is_cpu, is_on_cpu
@@ -145,11 +144,8 @@ class TaskData(pl.LightningDataModule):
 
     def val_dataloader(self) -> EvaluationBatches | list[EvaluationBatches]:
         """Return a loader of dev, each example once; none where the end task is not trained."""
-        if END_TASK in self._needs().tasks or self.prepared.held_out is not None:
-            return self._split("dev")
-        if self._running().state.fn != TrainerFn.FITTING:
-            raise UserError("this module does not train the end task, and no text is held out")
-        return []
+        evaluated = END_TASK in self._needs().tasks or self.prepared.held_out is not None
+        return self._split("dev") if evaluated else []
 
     def test_dataloader(self) -> EvaluationBatches:
         """Return a loader of test, each example once."""
@@ -248,10 +244,8 @@ class TaskData(pl.LightningDataModule):
         return self.trainer
 
     def _needs(self) -> BatchNeeds:
-        needs = getattr(self._running().lightning_module, "batch_needs", None)
-        if not isinstance(needs, BatchNeeds):
-            raise UserError("these data are for modules of tartan, e.g. MetaTartan.for_data(data)")
-        return needs
+        needs: Any = self._running().lightning_module.batch_needs
+        return cast(BatchNeeds, needs)
 
 
 class StepLoader:

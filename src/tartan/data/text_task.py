@@ -152,8 +152,8 @@ class TextSource(Checked, ABC):
 class LabelledTexts:
     """One split: texts, their labels as indices, and whether each text is absent from train.
 
-    `pairs` are the second texts where the task has pairs of them. `numbers` are the texts' lines or
-    rows in the one file that a split was read from; None where it is of several.
+    `pairs` are the second texts of pairs. `numbers` are the lines or rows in the one file that a
+    split was read from; None where it is of several.
     """
 
     texts: Sequence[str]
@@ -274,7 +274,7 @@ def _digest(text: str) -> str:
 def _indexed(
     examples: Sequence[Example],
     labels: Sequence[str],
-    trained_on: set[str | tuple[str, str]],
+    trained_on: set[tuple[str, str | None]],
     numbered: bool = False,
 ) -> LabelledTexts:
     index = {label: position for position, label in enumerate(labels)}
