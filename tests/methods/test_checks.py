@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 
+import pandas as pd
 import pytest
 from lightning.pytorch.callbacks import (
     EarlyStopping,
@@ -20,7 +21,9 @@ from tartan.core.weighting.meta import Meta
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
+from tartan.methods.checks import check_trainer
 from tartan.methods.optimisation import Optimisation
+from tartan.methods.strategy import ReplicaStrategy
 from tests.in_process import same
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
 
@@ -69,6 +72,22 @@ def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     with pytest.raises(UserError, match=said):
         trainer(tmp_path, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
+
+
+def test_fewer_processes_than_devices(data, tmp_path, monkeypatch):
+    """As in a job's script that starts the program without srun or torchrun's processes."""
+    for name in ("RANK", "LOCAL_RANK"):
+        monkeypatch.setenv(name, "0")
+    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
+    monkeypatch.setenv("WORLD_SIZE", "1")
+    alone = trainer(tmp_path, devices=2, strategy=ReplicaStrategy(), max_steps=2)
+    with pytest.raises(UserError, match="1 process"):
+        check_trainer(alone, FineTuning.for_data(data, lr=2e-3))
+
+
+def test_a_table_as_the_loader_of_a_prediction(module, tmp_path):
+    with pytest.raises(UserError, match="DataLoader"):
+        trainer(tmp_path).predict(module, pd.DataFrame({"id": [1], "text": ["one apple"]}))
 
 
 @pytest.mark.parametrize(

@@ -46,6 +46,11 @@ def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
             "of single tasks; use devices=1, or strategy=ReplicaStrategy() or ShardStrategy() from "
             "tartan.methods.strategy"
         )
+    if trainer.world_size != trainer.num_devices * trainer.num_nodes:
+        raise UserError(
+            f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
+            f"and num_nodes={trainer.num_nodes} ask for others; in a SLURM job srun starts them"
+        )
     allowed = PRECISIONS if is_training else (*PRECISIONS, "16-mixed")
     if str(trainer.precision) not in allowed:
         raise UserError(f"Trainer(precision={trainer.precision!r}): use {', '.join(allowed)}")

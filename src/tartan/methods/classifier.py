@@ -73,6 +73,8 @@ class EndTaskClassifier(TaskModule):
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
         """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch of texts."""
+        if isinstance(batch, str):  # e.g. the name of a table's column
+            raise UserError("trainer.predict takes a DataLoader of texts, not texts or a table")
         probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
         chosen = probabilities.argmax(dim=1).tolist()
         return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
