@@ -30,17 +30,11 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Predictions:
-    """What the methods predict for the held-out examples of the folds so far.
+    """What the methods predict for the held-out examples of the folds so far."""
 
-    Attributes:
-        labels: index of each example's label, int `(examples,)`.
-        probabilities: those of each method, `(examples, classes)`.
-        metric: the task's metric; higher is better.
-    """
-
-    labels: NDArray[np.int64]
-    probabilities: Mapping[str, NDArray[np.float32]]
-    metric: Metric
+    labels: NDArray[np.int64]  # (examples,)
+    probabilities: Mapping[str, NDArray[np.float32]]  # of each method, (examples, classes)
+    metric: Metric  # the task's; higher is better
 
     @cached_property
     def scores(self) -> dict[str, float]:
@@ -81,12 +75,8 @@ def going_on(predictions: Predictions, folds: int, baseline: str) -> list[str]:
     """Return the methods that are trained on the next fold, in their order.
 
     The baseline always goes on, because the others are compared with it. A method is dropped if it
-    is behind the best by more than `BEHIND` standard errors, or not among the best `AT_MOST`.
-
-    Args:
-        predictions: those of the methods that are still in the race.
-        folds: number of folds that they are of.
-        baseline: the simplest method.
+    is behind the best by more than `BEHIND` standard errors after so many `folds`, or not among
+    the best `AT_MOST`.
     """
     scores = predictions.scores
     best = max(scores, key=scores.__getitem__)

@@ -19,31 +19,16 @@ PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a comparison found.
-
-    Attributes:
-        task: the task.
-        rows: its labelled examples.
-        fold_of: the fold of each.
-        methods: the methods, the simplest first.
-        parts: predictions for the held-out examples of each fold.
-        finalists: the methods that were trained on every fold.
-        chosen: the method that was trained on all labels.
-        test: the classifier's predictions for the given test split; None without one.
-    """
+    """The result of a comparison."""
 
     task: TextTask
-    rows: Sequence[Row]
-    fold_of: Sequence[int]
-    methods: Sequence[str]
-    parts: Sequence[Predictions]
-    finalists: Sequence[str]
-    chosen: str
-    test: Predictions | None
-
-    def folds_of(self, method: str) -> list[Predictions]:
-        """Return the folds that a method was trained on: it is in the first ones."""
-        return [part for part in self.parts if method in part.probabilities]
+    rows: Sequence[Row]  # the labelled examples
+    fold_of: Sequence[int]  # of each example
+    methods: Sequence[str]  # the simplest first
+    parts: Sequence[Predictions]  # for the held-out examples of each fold
+    finalists: Sequence[str]  # the methods that were trained on every fold
+    chosen: str  # the method that was trained on all labels
+    test: Predictions | None  # of the chosen method, for a given test split
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> str:
@@ -101,7 +86,7 @@ def _scores(outcome: Outcome) -> pd.DataFrame:
     """Return a row for each method: folds, score, and the difference from the first method."""
     baseline, rows = outcome.methods[0], []
     for method in outcome.methods:
-        parts = outcome.folds_of(method)
+        parts = [part for part in outcome.parts if method in part.probabilities]
         predictions = joined(parts, list(dict.fromkeys([baseline, method])))
         ahead = predictions.difference(method, baseline)
         rows.append(

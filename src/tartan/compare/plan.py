@@ -43,23 +43,14 @@ class StepCost(NamedTuple):
 
 
 class Plan(Plain):
-    """The content of `compare.json`: what was asked for, and what it was planned to be.
+    """The content of `compare.json`: what was asked for, and what it was planned to be."""
 
-    Attributes:
-        asked: the request's options, and checksums of its tables.
-        folds: number of folds.
-        runs: the largest number of runs.
-        costs: cost of a step, by method and stage.
-        steps: number of optimiser steps, by method and stage.
-        run_seconds: expected time of a run, by method [s].
-    """
-
-    asked: dict[str, Any]
+    asked: dict[str, Any]  # the request's options, and checksums of its tables
     folds: int
-    runs: int
-    costs: dict[str, dict[str, StepCost]]
-    steps: dict[str, dict[str, int]]
-    run_seconds: dict[str, float]
+    runs: int  # the largest number of them
+    costs: dict[str, dict[str, StepCost]]  # of a step, by method and stage
+    steps: dict[str, dict[str, int]]  # by method and stage
+    run_seconds: dict[str, float]  # expected, by method [s]
 
 
 def plan_of(
@@ -68,15 +59,8 @@ def plan_of(
 ) -> Plan:  # fmt: skip
     """Return the plan of runs that all cost the same, and together fit into `minutes`.
 
-    The stages of a method get equal shares of the cost.
-
-    Args:
-        request: the comparison.
-        folds: number of folds.
-        runs: the largest number of runs.
-        costs: cost of a step, by method and stage.
-        start: time that a run takes beside its steps [s].
-        spent: time that is over already [s].
+    The stages of a method get equal shares of the cost. A run takes `start` seconds beside its
+    steps, and `spent` seconds are over already.
 
     Raises:
         UserError: the runs would have fewer than `LEAST_STEPS`.
@@ -113,12 +97,7 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     Every stage has the same batch size. It is evaluated once, after its last step, whose weights
     are kept: the held-out examples choose no checkpoint. On text, MT-TARTAN has the end task's
     weight and rate of the head that dev chose (docs/results.md), as `custom_mt` has. The method's
-    own options come last.
-
-    Args:
-        method: the method's name.
-        request: the comparison.
-        steps: number of steps of each stage; None leaves it to `max_steps`.
+    own options come last. Without `steps` of each stage, `max_steps` says how many.
     """
     named = _named_stages(method, request) if steps is None else ()
     stages: dict[str, dict[str, Any]] = {

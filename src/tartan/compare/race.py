@@ -48,11 +48,7 @@ class StoppedError(Exception):
 
 
 class Race:
-    """The runs of a comparison, as children of this process; finished ones are not run again.
-
-    Args:
-        request: the comparison's options.
-    """
+    """The runs of a comparison, as children of this process; finished ones are not run again."""
 
     def __init__(self, request: Request) -> None:
         self._request, self._task = request, load_task(request.overrides)
@@ -118,12 +114,9 @@ class Race:
         return plan
 
     def _measured(self) -> tuple[dict[str, dict[str, StepCost]], float, float]:
-        """Return the cost of a step of each method's stages, and two times [s].
+        """Return what a step of each method's stages costs, and two times [s].
 
         They are the time to start a run, and that of all these measurements.
-
-        Raises:
-            UserError: a method cannot be trained.
         """
         request, methods = self._request, self._request.methods
         for method in methods:

@@ -27,29 +27,17 @@ _DOMAIN = ("auxiliary.dapt.path", "auxiliary.dapt.hub", "task.domain")
 
 
 class Request(Plain):
-    """The options of a comparison.
+    """The options of a comparison, which the command's help explains."""
 
-    Attributes:
-        methods: names of the methods, as in `conf/method/`, the simplest first.
-        folds: number of parts of the labelled examples; None for 5, above 1,000 examples for 3.
-        minutes: time for the whole; None for runs of `steps` [minutes].
-        steps: what a run costs, in steps of fine-tuning; with `minutes`, what it costs at most.
-        batch_size: examples of each task in a step.
-        pilot_steps: number of steps of each stage in which its cost is measured.
-        folder: folder of the runs.
-        overrides: overrides of all runs.
-        own_options: options of single methods: method, dotted option, and value as YAML.
-    """
-
-    methods: tuple[str, ...]
+    methods: tuple[str, ...]  # as in conf/method/, the simplest first
     folds: Count | None = None
     minutes: Positive | None = None
     steps: Count = 360
     batch_size: Count = 32
     pilot_steps: Count = 8
     folder: Path = Path("runs/compare")
-    overrides: tuple[str, ...] = ()
-    own_options: tuple[tuple[str, str, str], ...] = ()
+    overrides: tuple[str, ...] = ()  # of all runs
+    own_options: tuple[tuple[str, str, str], ...] = ()  # method, dotted option, value as YAML
 
     def identity(self) -> dict[str, Any]:
         """Return what may not change in a folder: all options, and the tables."""
@@ -63,12 +51,7 @@ _NUMBERS = ("folds", "minutes", "steps", "batch_size", "pilot_steps")
 
 
 def request_of(arguments: Sequence[str]) -> Request:
-    """Read a command line of `NAME=VALUE` arguments.
-
-    Raises:
-        UserError: an argument is not of that form, has an invalid value, or sets what the
-            comparison decides.
-    """
+    """Read a command line of `NAME=VALUE` arguments."""
     own: dict[str, Any] = {}
     overrides: list[str] = []
     of_methods: list[tuple[str, str, str]] = []
