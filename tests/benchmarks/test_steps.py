@@ -13,19 +13,12 @@ from hydra import initialize_config_dir
 
 from benchmarks.__main__ import main
 from benchmarks.case import Case, build_case, loss_of
-from benchmarks.measure import Ratio, ratio
 from benchmarks.peers import PublishedStep, transformers_model
 from benchmarks.steps import Floor, measure_waits
 from tartan.kernels.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
 CPU = torch.device("cpu")
-
-
-def test_a_ratio_is_the_median_of_the_pairs_ratios():
-    found = ratio([2.0, 6.0, 30.0], [1.0, 2.0, 3.0])
-    assert found == Ratio(median=3.0, low=2.5, high=6.5, pairs=3)
-    assert str(found) == "3.000 (2.500 to 6.500)"
 
 
 @pytest.fixture

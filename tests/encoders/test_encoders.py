@@ -18,7 +18,6 @@ from transformers import (
     BertModel,
 )
 
-from tartan.encoders.base import frozen
 from tartan.encoders.pretrained import PackagedEncoder, PretrainedEncoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
@@ -106,26 +105,6 @@ def test_the_longest_input_goes_through_the_body_and_one_more_does_not(kind):
         encoder.body(input_ids=shorter, attention_mask=torch.ones_like(shorter))
         with pytest.raises((IndexError, RuntimeError)):
             encoder.body(input_ids=ids, attention_mask=torch.ones_like(ids))
-
-
-def test_dropout_is_the_checkpoints_unless_it_is_set(tmp_path):
-    folder = str(save(bert(), tmp_path))
-    plain = PretrainedEncoder(folder).load().body
-    changed = PretrainedEncoder(folder, attention_dropout=0.25, hidden_dropout=0.0).load().body
-    for (name, before), after in zip(plain.named_modules(), changed.modules(), strict=True):
-        if isinstance(before, nn.Dropout):
-            assert before.p == 0.1
-            assert after.p == (0.25 if name.endswith("attention.self.dropout") else 0.0)
-
-
-def test_a_frozen_body_trains_nothing_and_then_what_it_trained_before():
-    body = bert()
-    body.embeddings.requires_grad_(False)
-    before = {name: p.requires_grad for name, p in body.named_parameters()}
-    assert len(set(before.values())) == 2
-    with frozen(body):
-        assert not any(p.requires_grad for p in body.parameters())
-    assert {name: p.requires_grad for name, p in body.named_parameters()} == before
 
 
 @pytest.mark.parametrize("name", ["./nowhere", "~/nowhere-at-all", "a/b/c"])

@@ -128,23 +128,6 @@ def test_a_checkpoint_without_the_head_gives_none_and_an_untied_decoder_is_an_er
         split_masked_lm(model, set())
 
 
-@pytest.mark.parametrize(
-    "make",
-    [
-        lambda: t.BertModel(t.BertConfig(**SMALL)),
-        lambda: t.ElectraForPreTraining(t.ElectraConfig(embedding_size=12, **SMALL)),
-    ],
-)
-def test_a_body_or_a_discriminator_is_loaded_without_a_head(make, tmp_path):
-    model = make().eval()
-    encoder = loaded(model, tmp_path / "model")
-    assert encoder.mlm_head is None
-    with torch.no_grad():
-        expected = model.base_model(**inputs()).last_hidden_state
-        found = encoder.body.eval()(**inputs()).last_hidden_state
-    torch.testing.assert_close(found, expected)
-
-
 @pytest.mark.parametrize("count", [1, 15, 16, 17, 40])
 def test_padding_rows_change_neither_logits_nor_gradients(count):
     torch.manual_seed(0)

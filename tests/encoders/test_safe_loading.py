@@ -15,7 +15,6 @@ from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     BertConfig,
-    BertForMaskedLM,
     BertForSequenceClassification,
     dynamic_module_utils,
 )
@@ -194,20 +193,6 @@ def test_a_shard_outside_the_folder_is_refused(where, tmp_path):
     index = folder / "model.safetensors.index.json"
     index.write_text(json.dumps({"metadata": {}, **with_weights}))
     refused(folder, match=r"index\.json: .* is not a file of the model's folder")
-
-
-def test_shards_inside_the_folder_and_in_the_hubs_cache_are_read(tmp_path):
-    folder = save(
-        tmp_path / "models--a--b" / "snapshots" / "0123", BertForMaskedLM(BertConfig(**SMALL))
-    )
-    (tmp_path / "models--a--b" / "blobs").mkdir()
-    blob = tmp_path / "models--a--b" / "blobs" / "0a1b"
-    (folder / "model.safetensors").rename(blob)
-    (folder / "part.safetensors").symlink_to(blob)
-    names = BertForMaskedLM(BertConfig(**SMALL)).state_dict()
-    index = {"metadata": {"total_size": 1}, "weight_map": dict.fromkeys(names, "part.safetensors")}
-    (folder / "model.safetensors.index.json").write_text(json.dumps(index))
-    assert PretrainedEncoder(str(folder)).load().hidden_size == 16
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '"text"', "\x00", "[" * 100_000])

@@ -10,7 +10,6 @@ from tartan.report.pictures import (
     draw_confusion,
     draw_cost,
     draw_learned_weights,
-    draw_seeds,
     evaluations,
     lines_by_size,
     pictures_of,
@@ -110,10 +109,3 @@ def test_text_from_runs_is_drawn_as_it_is(text, tmp_path):
     write_setting(tmp_path, "m", "meta_tartan", SCORES, **BOTH, **more)
     for picture in pictures_of([bench_of(tmp_path)], []):
         save(picture.figure, tmp_path / "picture.svg")
-
-
-def test_a_picture_is_the_same_whenever_it_is_drawn(tmp_path):
-    write_setting(tmp_path / "runs", "ft", "finetune", SCORES)
-    for name in ("a", "b"):
-        save(draw_seeds(bench_of(tmp_path / "runs"), "whole"), tmp_path / f"{name}.svg")
-    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()

@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tartan.errors import UserError
-from tartan.report.runs import find_runs, read_command, read_run, read_steps
+from tartan.report.runs import find_runs, read_command, read_run
 from tartan.runs.folder import stored_options
 from tartan.runs.sweep import RECORDS
 from tests.holder import held
@@ -147,10 +147,3 @@ def test_a_record_that_is_none_is_listed_and_stops_nothing(content, tmp_path):
     found = find_runs(tmp_path)
     assert list(found.unreadable) == [f"{RECORDS}/one/000000.json"]
     assert found.counts == {"finished": 1}
-
-
-def test_a_step_log_is_read_up_to_its_last_whole_line(tmp_path):
-    write_steps(tmp_path, ["end_task", "dapt"], 0, steps=3)
-    with (tmp_path / "steps.csv").open("a") as file:
-        file.write("joint,4,end_task,0.")
-    assert list(read_steps(tmp_path)["step"]) == [1, 1, 2, 2, 3, 3]

@@ -7,7 +7,7 @@ import io
 
 import pytest
 
-from tartan.report.comparison import ComparisonOptions, compare, reference_of
+from tartan.report.comparison import ComparisonOptions, reference_of
 from tartan.report.groups import benchmarks_of
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.tables import overview, to_csv
@@ -16,7 +16,6 @@ from tests.report.made_up_runs import (
     bench_of,
     read_all,
     result_of,
-    setting_of,
     write_run,
     write_setting,
 )
@@ -106,16 +105,6 @@ def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
     write_setting(tmp_path, "theirs", "dapt", LOW[:2], **more)
     cell = row(shown(tmp_path, "table_2"))["DAPT"]
     assert (cell.seeds, cell.marks) == (2, "‡")
-
-
-def test_pairs_are_seeds_that_both_have(table_1):
-    ft, mt = setting_of(table_1, "finetune"), setting_of(table_1, "mt_tartan")
-    paired = compare(mt, ft, "whole", paired=True)
-    assert paired.seeds == (3, 3)
-    assert paired.test.one_sided == pytest.approx(1 / 8)
-    unpaired = compare(mt, ft, "whole")
-    assert unpaired.seeds == (4, 3)
-    assert unpaired.test.one_sided == pytest.approx(1 / 35)
 
 
 def test_the_overview_has_every_setting_against_the_best_baseline(table_1):

@@ -8,7 +8,6 @@ import re
 import pandas as pd
 import pytest
 from markdown_it import MarkdownIt
-from rich.console import Console
 
 from tartan.files import one_line
 from tartan.report.tables import (
@@ -18,7 +17,6 @@ from tartan.report.tables import (
     to_csv,
     to_latex,
     to_markdown,
-    to_terminal,
 )
 
 HOSTILE = [
@@ -95,21 +93,3 @@ def test_csv_holds_numbers_and_computes_nothing(text):
     for column in ("row", "whose", "column", "text"):
         assert not any(str(cell).startswith(("=", "+", "-", "@")) for cell in frame[column])
     assert frame["row"][0].removeprefix("'") == one_line(text)
-
-
-def test_a_narrow_terminal_shows_every_name_and_number_whole():
-    columns = ("test", "difference", "95% interval", "p, two-sided")
-    texts = {
-        "META-TARTAN [eta=1]": ("65.21 ± 0.18", "reference", "–", "–"),
-        "MT-TARTAN": ("38.18 ± 17.05", "-27.03", "-182.20 to +128.14", "0.333"),
-    }
-    rows = [
-        ((name, "", False), dict(zip(columns, map(Cell, cells), strict=True)))
-        for name, cells in texts.items()
-    ]
-    console = Console(width=80, file=io.StringIO())
-    found = cells_of(rows, ("setting", "runs"))
-    console.print(to_terminal(ResultTable("t", "task", "whole", found, [])))
-    words = re.split(r"[\s│]+", console.file.getvalue())
-    for name, cells in texts.items():
-        assert set(" ".join([name, *cells]).split()) <= set(words)
