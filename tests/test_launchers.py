@@ -52,7 +52,7 @@ def test_a_process_that_is_killed_ends_the_sweep_with_a_line(run_cli, tmp_path):
 def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
     run_cli, tmp_path, monkeypatch
 ):
-    """Preempted before its first step; tests/methods/test_resume_submitit.py is about later."""
+    """Preempted before its first step; tests/methods/test_resume.py is about later."""
     notes = slurm.install(tmp_path / "cluster")
     monkeypatch.setenv("PATH", f"{tmp_path}/cluster/bin:{os.environ['PATH']}")
     (tmp_path / "preempted.py").write_text(

@@ -1,14 +1,20 @@
-"""Fast dropout: how often it drops, and how it scales what it keeps."""
+"""Fast dropout, and attention with it and its gradient, against their definitions."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 from torch import nn
+from torch.autograd import forward_ad
+from torch.nn import functional as F
 
 from tartan.encoders.tiny import TinyEncoder
 from tartan.kernels.attention import IMPLEMENTATION, use_kernels
-from tartan.kernels.dropout import LEVELS, FastDropout
+from tartan.kernels.dropout import LEVELS, FastDropout, dropout_attention
+from tests.encoders.derivatives import assert_same_derivatives
+
+SHAPE = (3, 2, 5, 4)
+SCALE = 0.4
 
 
 @pytest.mark.parametrize("p", [0.1, 0.3, 0.5, 1 / LEVELS, 1 - 1 / LEVELS])
@@ -52,3 +58,90 @@ def test_one_call_puts_kernels_into_bodies_and_heads_and_a_second_changes_nothin
         assert body.config._attn_implementation == IMPLEMENTATION
         assert all(before[name] is p for name, p in whole.named_parameters())
     assert parts[0] == parts[1]
+
+
+@pytest.fixture
+def inputs() -> list[torch.Tensor]:
+    torch.manual_seed(0)
+    return [torch.randn(SHAPE, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+
+
+@pytest.fixture
+def factors() -> torch.Tensor:
+    torch.manual_seed(1)
+    return torch.rand(3, 2, 5, 5, dtype=torch.float64).gt(0.3).double() / 0.7
+
+
+def allowed(kind: str) -> torch.Tensor | None:
+    keys = torch.ones(3, 1, 1, 5, dtype=torch.bool)
+    keys[1, ..., 3:] = False
+    window = (torch.arange(5)[:, None] - torch.arange(5)).abs() < 3
+    return {"all": None, "keys": keys, "of one text": keys.expand(3, 1, 5, 5), "window": window}[
+        kind
+    ]
+
+
+def reference(query, key, value, allowed, factors, scale):
+    """Compute one query of one head of one text at a time, from the allowed keys alone."""
+    examples, heads, positions, size = query.shape
+    out = query.new_zeros(examples, positions, heads, size)
+    for e in range(examples):
+        for h in range(heads):
+            for p in range(positions):
+                may = torch.ones(positions, dtype=torch.bool)
+                if allowed is not None:
+                    may = allowed.expand(examples, heads, positions, positions)[e, h, p]
+                scores = scale * (key[e, h, may] @ query[e, h, p])
+                weights = scores.exp() / scores.exp().sum()
+                out[e, p, h] = (factors[e, h, p, may] * weights) @ value[e, h, may]
+    return out
+
+
+@pytest.mark.parametrize("kind", ["all", "keys", "of one text", "window"])
+def test_values_and_gradients_are_those_of_the_definition(kind, inputs, factors):
+    found = dropout_attention(*inputs, allowed(kind), factors, SCALE)
+    expected = reference(*inputs, allowed(kind), factors, SCALE)
+    assert found.shape == (3, 5, 2, 4)
+    assert found.is_contiguous()
+    assert_same_derivatives(found, expected, inputs)
+
+
+def test_forward_derivatives_agree_with_backward_ones(inputs, factors):
+    tangents = [torch.randn_like(tensor) for tensor in inputs]
+    direction = torch.randn(3, 5, 2, 4, dtype=torch.float64)
+    out = dropout_attention(*inputs, allowed("keys"), factors, SCALE)
+    gradients = torch.autograd.grad(out, inputs, direction)
+    expected = sum((g * t).sum() for g, t in zip(gradients, tangents, strict=True))
+    with forward_ad.dual_level():
+        duals = [
+            forward_ad.make_dual(tensor.detach(), tangent)
+            for tensor, tangent in zip(inputs, tangents, strict=True)
+        ]
+        both = forward_ad.unpack_dual(dropout_attention(*duals, allowed("keys"), factors, SCALE))
+    assert torch.allclose(both.primal, out, rtol=1e-12, atol=1e-14)
+    assert torch.allclose((both.tangent * direction).sum(), expected, rtol=1e-10)
+
+
+def test_inside_autocast_only_inputs_and_outputs_have_16_bits(factors):
+    torch.manual_seed(0)
+    narrow = [torch.randn(SHAPE).bfloat16().requires_grad_() for _ in range(3)]
+    wide = [tensor.detach().double().requires_grad_() for tensor in narrow]
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        found = dropout_attention(*narrow, allowed("keys"), factors.float(), SCALE)
+    expected = dropout_attention(*wide, allowed("keys"), factors, SCALE)
+    assert found.dtype == torch.bfloat16
+    assert float((found - expected).abs().max() / expected.abs().max()) < 2**-8
+    found.sum().backward()
+    expected.sum().backward()
+    for ours, exact in zip(narrow, wide, strict=True):
+        assert ours.grad.dtype == torch.bfloat16
+        assert float((ours.grad - exact.grad).abs().max() / exact.grad.abs().max()) < 2**-8
+
+
+def test_a_query_that_may_attend_to_nothing_gives_no_nan(inputs, factors):
+    nothing = torch.ones(3, 1, 5, 5, dtype=torch.bool)
+    nothing[1, :, 4] = False
+    found = dropout_attention(*inputs, nothing, factors, SCALE)
+    assert found.isfinite().all()
+    used = F.relu(found[:, :4]).sum()  # as a loss does, which padding has no part in
+    assert all(g.isfinite().all() for g in torch.autograd.grad(used, inputs))

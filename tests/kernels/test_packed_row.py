@@ -5,9 +5,13 @@ Here "a GPU" is the CPU, or `meta`, which the code is told is none.
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 import torch
+from torch.nn import functional as F
+from torch.nn.attention import varlen as torchs
 
 from tartan.encoders import text_encoder
 from tartan.encoders.text_encoder import packs_texts
@@ -17,7 +21,6 @@ from tartan.kernels.packed_row import PackedRow
 from tartan.kernels.packing import packed_states
 from tartan.objectives.layout import Layout
 from tests.encoders.bodies import KINDS, OWN_ATTENTION
-from tests.kernels.stand_in import VarlenAttn
 from tests.kernels.test_packing import (
     assert_padding_changes_nothing,
     encoder_of,
@@ -27,6 +30,44 @@ from tests.kernels.test_packing import (
 
 PACKED = sorted(KINDS.keys() - OWN_ATTENTION)
 META = torch.device("meta")
+
+
+SIGNATURE = inspect.signature(torchs.varlen_attn)
+
+
+class VarlenAttn:
+    """Computes in the type that it is given, and notes its calls.
+
+    Attributes:
+        calls: the arguments of each, by name.
+    """
+
+    def __init__(self):
+        self.calls = []
+
+    def __call__(self, *args, **kwargs):
+        bound = SIGNATURE.bind(*args, **kwargs)
+        bound.apply_defaults()
+        given = bound.arguments
+        self.calls.append(given)
+        ends, longest = given["cu_seq_q"], given["max_q"]
+        assert ends.dtype == torch.int32
+        assert torch.equal(ends, given["cu_seq_k"])
+        assert int(ends[-1]) == len(given["query"])
+        lengths = ends.diff().tolist()
+        assert max(lengths) == longest == given["max_k"]
+        left, right = given["window_size"]
+        found = []
+        rows = (given[name].split(lengths) for name in ("query", "key", "value"))
+        for query, key, value in zip(*rows, strict=True):
+            scale = query.shape[-1] ** -0.5 if given["scale"] is None else given["scale"]
+            scores = torch.einsum("qhs,khs->hqk", query, key) * scale
+            apart = torch.arange(len(query)) - torch.arange(len(query))[:, None]
+            far = (apart > right) if right >= 0 else torch.zeros_like(apart, dtype=torch.bool)
+            far |= (apart < -left) if left >= 0 else far
+            weights = F.softmax(scores.masked_fill(far, -torch.inf), dim=-1)
+            found.append(torch.einsum("hqk,khs->qhs", weights, value))
+        return torch.cat(found)
 
 
 class Layer(torch.nn.Module):

@@ -142,7 +142,8 @@ class _InPlaceAttention(torch.autograd.Function):
 
 def _by_head(tensor: Tensor, dtype: torch.dtype) -> Tensor:
     """Return `(examples, heads, positions, size)` as `(examples * heads, positions, size)`."""
-    return tensor.to(dtype).contiguous().flatten(0, 1)
+    wide = tensor.to(dtype, memory_format=torch.contiguous_format)
+    return wide.contiguous().flatten(0, 1)
 
 
 def _by_position(tensor: Tensor, shape: torch.Size, dtype: torch.dtype) -> Tensor:

@@ -158,10 +158,14 @@ class Blocks:
                 block_pairs = pair_mask[torch.from_numpy(pairs).to(device)]
                 block_pairs &= torch.from_numpy(is_token).to(device)[:, None]
             self.all.append(Block(len(members), int(widths.max()), token_mask, block_pairs))
-        self._sources, self._filled = np.concatenate(sources), np.concatenate(filled)
-        to_blocks, to_row = _both_ways(self._sources, self._filled, self._tokens, device)
-        self._to_row = (to_row, to_blocks)
-        self._of_heads: dict[int, tuple[Places, Places]] = {}
+        at_tokens, is_filled = np.concatenate(sources), np.concatenate(filled)
+        at_places = np.empty(self._tokens, dtype=np.int64)
+        at_places[at_tokens[is_filled]] = np.flatnonzero(is_filled)
+        # what each place takes, which places are 0 instead, and where each token's place is
+        self._sources, self._empty, self._places = (
+            torch.from_numpy(indices).to(device)
+            for indices in (at_tokens, np.flatnonzero(~is_filled), at_places)
+        )
 
     def attend(
         self, in_block: Attend, query: Tensor, key: Tensor, value: Tensor, window: int | None
@@ -172,55 +176,24 @@ class Blocks:
             in_block(q, k, v, block.allowed(window, self._device)).flatten(0, 1)
             for q, k, v, block in zip(queries, keys, values, self.all, strict=True)
         ]
-        in_blocks = torch.cat(attended)
-        in_row = _rearranged(in_blocks.flatten(1), *self._to_row)
-        return in_row.view(1, self._tokens, *in_blocks.shape[1:])
+        nothing = self._empty[:0]
+        return _rearranged(
+            torch.cat(attended), (self._places, nothing), (self._sources, self._empty)
+        )[None]
 
     def _by_block(self, tensor: Tensor) -> list[Tensor]:
         """Return `(1, heads, tokens, size)` as each block's `(texts, heads, width, size)`."""
-        _, heads, tokens, size = tensor.shape
-        rows = tensor[0].transpose(0, 1).reshape(tokens * heads, size)
-        if heads not in self._of_heads:
-            self._of_heads[heads] = self._of_token_heads(heads)
-        arranged = _rearranged(rows, *self._of_heads[heads])
-        parts = torch.split(arranged, [block.texts * heads * block.width for block in self.all])
+        rows, nothing = tensor[0].transpose(0, 1), self._empty[:0]
+        arranged = _rearranged(rows, (self._sources, self._empty), (self._places, nothing))
+        parts = torch.split(arranged, [block.texts * block.width for block in self.all])
         return [
-            part.view(block.texts, heads, block.width, size)
+            part.unflatten(0, (block.texts, block.width)).transpose(1, 2)
             for part, block in zip(parts, self.all, strict=True)
         ]
-
-    def _of_token_heads(self, heads: int) -> tuple[Places, Places]:
-        """Return the rearrangement of `(tokens, heads)` to blocks of `(texts, heads, width)`."""
-        sources, filled, offset = [], [], 0
-        for block in self.all:
-            positions = slice(offset, offset + block.texts * block.width)
-            offset = positions.stop
-            shape = (block.texts, 1, block.width)
-            of_block = self._sources[positions].reshape(shape) * heads + np.arange(heads)[:, None]
-            sources.append(of_block.ravel())
-            is_token = self._filled[positions].reshape(shape)
-            filled.append(np.broadcast_to(is_token, of_block.shape).ravel())
-        rows = self._tokens * heads
-        return _both_ways(np.concatenate(sources), np.concatenate(filled), rows, self._device)
 
 
 Places = tuple[Tensor, Tensor]
 """Index of the row that each place takes, `(places,)`, and of the places that are 0 instead."""
-
-
-def _both_ways(
-    sources: np.ndarray, filled: np.ndarray, rows: int, device: torch.device
-) -> tuple[Places, Places]:
-    """Return the way of `rows` to places, each to one that is `filled`, and the way back."""
-    targets = np.empty(rows, dtype=np.int64)
-    targets[sources[filled]] = np.flatnonzero(filled)
-    empty = np.flatnonzero(~filled)
-    there, back = (sources, empty), (targets, empty[:0])
-    first, second = (
-        (torch.from_numpy(indices).to(device), torch.from_numpy(zeros).to(device))
-        for indices, zeros in (there, back)
-    )
-    return first, second
 
 
 def _rearranged(rows: Tensor, there: Places, back: Places) -> Tensor:

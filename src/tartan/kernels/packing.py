@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import wraps
 from typing import Any
 
 import torch
@@ -54,23 +55,6 @@ def pairwise_mask(body: nn.Module, pair_mask: Tensor) -> Tensor:
     return zeros.masked_fill(~allowed, torch.finfo(dtype).min)
 
 
-def can_pack(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
-    """Return whether the states of a few texts are the same in a packed row as in a padded batch.
-
-    `tokens` are ids that are not special, `first_position` is the first token's position id.
-    """
-    return _holds(_states_agree, body, tokens, first_position)
-
-
-def respects_pair_masks(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
-    """Return whether the states of a short text follow masks of pairs and position ids.
-
-    A full mask must change nothing, a causal one must hide later tokens only, and tokens in another
-    order, each with its own position id, must have the same states.
-    """
-    return _holds(_masks_respected, body, tokens, first_position)
-
-
 @contextmanager
 def evaluating(*modules: nn.Module) -> Iterator[None]:
     """Put modules in evaluation mode, and return each of their parts to its own mode afterwards."""
@@ -84,15 +68,26 @@ def evaluating(*modules: nn.Module) -> Iterator[None]:
             part.training = training
 
 
-def _holds(trial: Callable[..., bool], body: PreTrainedModel, *arguments: Any) -> bool:
-    try:
-        with evaluating(body), torch.no_grad():
-            return trial(body, *arguments)
-    except _UNSUPPORTED:
-        return False
+def _tried(trial: Callable[[Any, Sequence[int], int], bool]) -> Callable[..., bool]:
+    """Make a trial of a body one that is not passed where the body cannot take its arguments."""
+
+    @wraps(trial)
+    def passed(body: PreTrainedModel, tokens: Sequence[int], first_position: int) -> bool:
+        try:
+            with evaluating(body), torch.no_grad():
+                return trial(body, tokens, first_position)
+        except _UNSUPPORTED:
+            return False
+
+    return passed
 
 
-def _states_agree(body: Any, tokens: Sequence[int], first_position: int) -> bool:
+@_tried
+def can_pack(body: Any, tokens: Sequence[int], first_position: int) -> bool:
+    """Return whether the states of a few texts are the same in a packed row as in a padded batch.
+
+    `tokens` are ids that are not special, `first_position` is the first token's position id.
+    """
     device = next(body.parameters()).device
     total, longest = sum(_LENGTHS), max(_LENGTHS)
     row = torch.tensor([[tokens[index % len(tokens)] for index in range(total)]], device=device)
@@ -107,7 +102,13 @@ def _states_agree(body: Any, tokens: Sequence[int], first_position: int) -> bool
     return bool((states - expected).abs().max() < _TOLERANCE)
 
 
-def _masks_respected(body: Any, tokens: Sequence[int], first_position: int) -> bool:
+@_tried
+def respects_pair_masks(body: Any, tokens: Sequence[int], first_position: int) -> bool:
+    """Return whether the states of a short text follow masks of pairs and position ids.
+
+    A full mask must change nothing, a causal one must hide later tokens only, and tokens in another
+    order, each with its own position id, must have the same states.
+    """
     device = next(body.parameters()).device
     *text_ids, other_id = tokens[:7]
     text = torch.tensor([text_ids], device=device)

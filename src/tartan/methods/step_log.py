@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -70,7 +71,7 @@ class StepLog(pl.Callback):
 
     def __init__(self, file: str | Path, stage: str, flush_every: int) -> None:
         self._table, self._flush_every = _Table(file, COLUMNS, stage), flush_every
-        self._pending: list[tuple[int, tuple[str, ...], dict[str, Tensor]]] = []
+        self._pending: list[tuple[int, str, list[Tensor | None]]] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.logs_steps = False
@@ -79,16 +80,12 @@ class StepLog(pl.Callback):
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
         record: StepRecord = pl_module.last_record
-        values = {
-            f"{kind}/{task}": vector[index]
-            for kind, name in OF_A_TASK.items()
-            if (vector := getattr(record, name)) is not None
-            for index, task in enumerate(record.tasks)
-        }
-        of_step = (record.meta_loss, record.meta_head_loss, ~pl_module.last_finite)
-        values |= {n: v for n, v in zip(OF_A_STEP, of_step, strict=True) if v is not None}
-        self._pending.append((trainer.global_step, record.tasks, values))
-        if len(self._pending) >= self._flush_every:
+        of_step = [record.meta_loss, record.meta_head_loss, ~pl_module.last_finite]
+        of_tasks = [getattr(record, name) for name in OF_A_TASK.values()]
+        for index, task in enumerate(record.tasks):
+            values = [None if vector is None else vector[index] for vector in of_tasks]
+            self._pending.append((trainer.global_step, task, [*values, *of_step]))
+        if trainer.global_step % self._flush_every == 0:
             self._flush(trainer)
 
     def on_save_checkpoint(self, trainer: pl.Trainer, *args: Any) -> None:
@@ -103,20 +100,22 @@ class StepLog(pl.Callback):
     def _flush(self, trainer: pl.Trainer) -> None:
         if not self._pending:
             return
-        # steps need not have the same tasks; one transfer from the device for all numbers
-        tensors = [v.float() for _, _, values in self._pending for v in values.values()]
+        # one transfer from the device for all numbers
+        tensors = [v.float() for *_, values in self._pending for v in values if v is not None]
         numbers = iter(torch.stack(tensors).tolist())
-        rows = []
+        rows, to_loggers = [], defaultdict[int, dict[str, float]](dict)
         every = trainer.log_every_n_steps  # type: ignore[attr-defined]
-        for step, tasks, names in self._pending:
-            values = {name: next(numbers) for name in names}
+        for step, task, values in self._pending:
+            read = [None if value is None else next(numbers) for value in values]
+            rows.append([step, task, *map(_cell, read)])
             if every and step % every == 0:
-                for logger in trainer.loggers:
-                    logger.log_metrics(values, step - 1)  # as Lightning counts
-            for task in tasks:
-                columns = (*(f"{kind}/{task}" for kind in OF_A_TASK), *OF_A_STEP)
-                rows.append([step, task, *(_cell(values.get(name)) for name in columns)])
+                names = (*(f"{kind}/{task}" for kind in OF_A_TASK), *OF_A_STEP)
+                named = zip(names, read, strict=True)
+                to_loggers[step] |= {name: value for name, value in named if value is not None}
         self._pending.clear()
+        for step, metrics in to_loggers.items():
+            for logger in trainer.loggers:
+                logger.log_metrics(metrics, step - 1)  # as Lightning counts
         if trainer.is_global_zero:
             self._table.append(rows)
 
