@@ -169,7 +169,7 @@ def test_the_lowest_layers_and_the_embeddings_can_be_frozen(kind, tmp_path):
     trained = {name for name, p in body.named_parameters() if p.requires_grad}
     for name, _ in body.named_parameters():
         assert (name in trained) == ("layer.1." in name or "relative_attention_bias" in name), name
-    with pytest.raises(UserError, match="encoder.freeze=2"):
+    with pytest.raises(UserError, match=r"encoder\.freeze=2"):
         PretrainedEncoder(name=str(folder), freeze=2).load()
 
 
