@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import pipeline
 
-from tartan.encoders.export import save_classifier, uses_token_types
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tests.encoders.bodies import KINDS, random_body
 
@@ -22,7 +22,8 @@ SAVED_APART = {"modernbert", "longformer", "bigbird", "roformer"}
 def test_body_and_head_are_saved_as_one_model_where_an_architecture_has_both(kind, tmp_path):
     body, tokenizer = random_body(kind), letter_pair_tokenizer()
     head = ClassifierHead(32, 3, 0.1)
-    whole = save_classifier(body, tokenizer, head, LABELS, tmp_path, 32)
+    encoder = TextEncoder(kind, body, tokenizer)
+    whole = encoder.save_classifier(head, LABELS, tmp_path, 32) is None
     assert whole == (kind not in SAVED_APART)
     assert body.training
     assert (tmp_path / "classifier_head.safetensors").exists() != whole
@@ -30,7 +31,7 @@ def test_body_and_head_are_saved_as_one_model_where_an_architecture_has_both(kin
     saved = load_classifier(tmp_path)
     assert (saved.labels, saved.max_length) == (tuple(LABELS), 32)
     encoded = saved.tokenizer([*TEXTS, ""], padding=True, truncation=True, return_tensors="pt")
-    types = {"token_type_ids"} if uses_token_types(body, tokenizer) else set()
+    types = {"token_type_ids"} if encoder.uses_token_types else set()
     assert set(encoded) == {"input_ids", "attention_mask", *types}
     expected = head.eval()(body.eval()(**encoded).last_hidden_state[:, 0])
     torch.testing.assert_close(saved.logits(encoded), expected, rtol=0, atol=1e-5)
@@ -40,7 +41,8 @@ def test_body_and_head_are_saved_as_one_model_where_an_architecture_has_both(kin
 @torch.no_grad()
 def test_a_head_on_the_mean_of_states_is_saved_apart(tmp_path):
     body, head = random_body("bert").eval(), ClassifierHead(32, 3, 0.1, "mean").eval()
-    assert not save_classifier(body, letter_pair_tokenizer(), head, LABELS, tmp_path, 32)
+    encoder = TextEncoder("mean", body, letter_pair_tokenizer())
+    assert encoder.save_classifier(head, LABELS, tmp_path, 32) is not None
     saved = load_classifier(tmp_path)
     encoded = saved.tokenizer(TEXTS, padding=True, truncation=True, return_tensors="pt")
     states = body(**encoded).last_hidden_state
@@ -60,7 +62,7 @@ def scores_of(classify, texts, **options):
 def test_a_pipeline_reads_texts_and_pairs_and_truncates_as_training_did(kind, tmp_path):
     body, head = random_body(kind).eval(), ClassifierHead(32, 3, 0.1).eval()
     tokenizer = letter_pair_tokenizer()
-    save_classifier(body, tokenizer, head, LABELS, tmp_path, 32)
+    TextEncoder(kind, body, tokenizer).save_classifier(head, LABELS, tmp_path, 32)
     classify = pipeline("text-classification", str(tmp_path), device="cpu", top_k=None)
     assert classify.tokenizer.model_max_length == 32
     texts = [*TEXTS, "many words of a text that is longer than that " * 20]

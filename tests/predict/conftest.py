@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 
-from tartan.encoders.export import save_classifier
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.tiny import TinyEncoder
 from tartan.predict.predict import Predicted, Settings, predict_file
@@ -47,7 +46,7 @@ def classifier(tmp_path_factory) -> Path:
         features = encoder.body.eval()(**inputs).last_hidden_state[:, 0]
         head.out.bias -= head.eval()(features).mean(dim=0)
     folder = tmp_path_factory.mktemp("runs") / "task_meta" / "size=10,seed=0" / "classifier"
-    save_classifier(encoder.body, encoder.tokenizer, head, LABELS, folder, max_length=32)
+    encoder.save_classifier(head, LABELS, folder, 32)
     return folder
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, pipeline
 
-from tartan.encoders.export import save_classifier
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.predict.predict import Predictor
 from tests.encoders.bodies import random_body
@@ -29,7 +29,8 @@ def trained(tmp_path):
         torch.manual_seed(3)
         head = ClassifierHead(32, len(LABELS), 0.1)
         folder = tmp_path / kind
-        save_classifier(body, letter_pair_tokenizer(), head, LABELS, folder, max_length=32)
+        encoder = TextEncoder(kind, body, letter_pair_tokenizer())
+        encoder.save_classifier(head, LABELS, folder, 32)
         return body.eval(), head.eval(), folder
 
     return call

@@ -138,12 +138,6 @@ def _renamed(weights: Mapping[str, Tensor], rules: Mapping[str, str]) -> dict[st
     return renamed
 
 
-def uses_token_types(body: PreTrainedModel, tokenizer: PreTrainedTokenizerBase) -> bool:
-    """Return whether the inputs of training say which of a pair's texts a token belongs to."""
-    kinds = getattr(body.config, "type_vocab_size", 0)
-    return _TYPES in tokenizer.model_input_names and (kinds or 0) > 1
-
-
 def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
     """Return a copy that `save_pretrained` writes as it was before any text was tokenised."""
     tokenizer = copy.deepcopy(tokenizer)
@@ -155,25 +149,21 @@ def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
 
 
 def save_classifier(
-    body: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerBase,
+    encoder: TextEncoder,
     head: nn.Module,
     labels: Sequence[str],
     folder: Path,
-    max_length: int | None = None,
-) -> bool:
-    """Write model, tokenizer, which truncates at `max_length`, and label names to `folder`.
-
-    Return whether Transformers' sequence classifier computes the same; else the head is apart.
-    """
+    max_length: int | None,
+) -> str | None:
+    """Write a classifier for Transformers, or body and head apart (see `Encoder`)."""
     if not isinstance(head, ClassifierHead):
         raise UserError(
             f"save_pretrained writes no {type(head).__name__}, only the paper's ClassifierHead; "
             "keep a checkpoint (trainer.save_checkpoint)"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    types = uses_token_types(body, tokenizer)
-    exported = unused(tokenizer)
+    body, types = encoder.body, encoder.uses_token_types
+    exported = unused(encoder.tokenizer)
     if max_length is not None:
         exported.model_max_length = max_length
     # it has to tokenise as in training, where the body may have got no token types
@@ -188,7 +178,12 @@ def save_classifier(
         weights = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(weights, folder / HEAD, {"pooling": head.pooling})
     share_weights(folder, LABELS)
-    return model is not None
+    if model is not None:
+        return None
+    return (
+        f"{folder.name}/ holds body and head apart: Transformers has no sequence classifier of "
+        f"this form for {encoder.name}, and would start a new head; use python -m src.predict"
+    )
 
 
 def _sequence_classifier(

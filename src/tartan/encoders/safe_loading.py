@@ -104,9 +104,11 @@ def check_finite_weights(model: nn.Module, folder: Path) -> None:
 def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
     check_folder(folder, trust_remote_code)
     options |= {"local_files_only": True, "trust_remote_code": trust_remote_code}
+    patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
+    # so that code is refused where it would be asked for: `RagTokenizer` forgets our answer
+    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
     try:
-        with _nobody_asked():
-            return kind.from_pretrained(folder, **options)
+        return kind.from_pretrained(folder, **options)
     except ValueError as error:
         files = (folder / "config.json", folder / "tokenizer_config.json")
         if trust_remote_code or not any("auto_map" in _read_json(file) for file in files):
@@ -115,15 +117,6 @@ def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> A
             f"{folder} needs Python code of its own (auto_map), which is not run; to train with "
             "code that you have read, encoder.trust_remote_code=true"
         ) from error
-
-
-@contextmanager
-def _nobody_asked() -> Iterator[None]:
-    """Let Transformers refuse code where it would ask: its `RagTokenizer` forgets our answer."""
-    patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
-    dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
-    try:
-        yield
     finally:
         dynamic_module_utils.TIME_OUT_REMOTE_CODE = patience
 
@@ -146,7 +139,12 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
         raise UserError(f"{folder} holds an adapter of another model; merge it into that model")
     if any(folder.glob("shard-*-model-*.safetensors")):
         raise UserError(f"{folder} holds a distributed checkpoint; save the model as one")
-    _check_shards(folder / "model.safetensors.index.json")
+    index = folder / "model.safetensors.index.json"
+    for shard in dict(_read_json(index).get("weight_map", {})).values():
+        if Path(str(shard)).name != shard:
+            raise UserError(f"{index}: {shard!r} is not a file of the model's folder itself")
+        if not shard.endswith(".safetensors"):
+            raise UserError(f"{index}: {shard!r} is not a safetensors file and is not read")
     path = folder / "tokenizer_config.json"
     for name, value in _read_json(path).items():
         if name.endswith("_file") and name not in _OWN_FILES and value is not None:
@@ -161,15 +159,6 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
                 f"{path}: {name} is {chosen!r}, which may be code from the Hub and is not run; "
                 f"remove the entry or use one of {', '.join(_BUILT_IN)}"
             )
-
-
-def _check_shards(index: Path) -> None:
-    shards = _read_json(index).get("weight_map", {})
-    for shard in sorted({str(value) for value in dict(shards).values()}):
-        if Path(shard).name != shard:
-            raise UserError(f"{index}: {shard!r} is not a file of the model's folder itself")
-        if not shard.endswith(".safetensors"):
-            raise UserError(f"{index}: {shard!r} is not a safetensors file and is not read")
 
 
 def _chosen_kernels(entry: Any, name: str = "") -> Iterator[tuple[str, object]]:

@@ -30,7 +30,7 @@ from tartan.encoders.safe_loading import (
     load_tokenizer,
     one_line,
 )
-from tartan.encoders.text_encoder import check_tokenizer_fits, max_positions_of
+from tartan.encoders.text_encoder import TextEncoder, check_tokenizer_fits
 from tartan.errors import UserError
 from tartan.files import is_inside, read_bytes
 
@@ -102,7 +102,7 @@ def load_classifier(path: Path) -> SavedClassifier:
         tokenizer,
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
-        max_positions=max_positions_of(body.config),
+        max_positions=TextEncoder(str(path), body, tokenizer).max_positions,
     )
 
 

@@ -18,14 +18,13 @@ from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_MAPPING,
     AutoModel,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.encoders.base import require_encoder
-from tartan.encoders.export import save_classifier, unused, uses_token_types
+from tartan.encoders.export import save_classifier, unused
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
 from tartan.errors import UserError
@@ -83,18 +82,13 @@ class TextEncoder:
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> str | None:
-        """Write the classifier for Transformers, or body and head apart."""
-        if save_classifier(self.body, self.tokenizer, head, labels, folder, max_length):
-            return None
-        return (
-            f"{folder.name}/ holds body and head apart: Transformers has no sequence classifier "
-            f"of this form for {self.name}, and would start a new head; use python -m src.predict"
-        )
+        return save_classifier(self, head, labels, folder, max_length)
 
     @property
     def uses_token_types(self) -> bool:
         """Whether the body's inputs say which of a pair's texts a token belongs to."""
-        return uses_token_types(self.body, self.tokenizer)
+        kinds = getattr(self.body.config, "type_vocab_size", 0)
+        return "token_type_ids" in self.tokenizer.model_input_names and (kinds or 0) > 1
 
     @property
     def ordinary_tokens(self) -> list[int]:
@@ -105,12 +99,15 @@ class TextEncoder:
     @property
     def first_position(self) -> int:
         """Position id of a text's first token."""
-        return _first_position(self.body.config)
+        config = self.body.config
+        after = config.model_type in _POSITIONS_AFTER_PADDING
+        return int(config.pad_token_id) + 1 if after else 0
 
     @property
     def max_positions(self) -> int | None:
         """Longest input; None where the architecture sets no limit [tokens]."""
-        return max_positions_of(self.body.config)
+        limit = getattr(self.body.config, "max_position_embeddings", None)
+        return None if limit is None else int(limit) - self.first_position
 
     @cached_property
     def supports_packing(self) -> bool:
@@ -155,16 +152,6 @@ class TextEncoder:
             vocabulary, width = body.get_input_embeddings().weight.shape
             head = MaskedLMHead(size, vocabulary, width, list(head["biases"]), eps)
         return TextEncoder(name, body, tokenizer, head)
-
-
-def _first_position(config: PretrainedConfig) -> int:
-    return int(config.pad_token_id) + 1 if config.model_type in _POSITIONS_AFTER_PADDING else 0
-
-
-def max_positions_of(config: PretrainedConfig) -> int | None:
-    """Return the length of the longest input [tokens]; None where there is no limit."""
-    limit = getattr(config, "max_position_embeddings", None)
-    return None if limit is None else int(limit) - _first_position(config)
 
 
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:
