@@ -35,15 +35,15 @@ class ObjectiveSpace:
         for parts in itertools.product(*stages):
             if any(SEPARATOR in part for part in parts):  # the names could not be told apart
                 raise UserError(f"auxiliary {name}: the parts {parts} must hold no hyphen")
-            data, *chosen = parts
-            transform, representation, output = (
-                options[part] for options, part in zip(stages[1:], chosen, strict=True)
-            )
+            data, transform, representation, output = parts
             objective = Composed(
-                transform, representation, output, shared_head=f"{name}.{chosen[-1]}"
+                self.transforms[transform],
+                self.representations[representation],
+                self.outputs[output],
+                shared_head=f"{name}.{output}",
             )
-            if is_legal(self.data[data], representation, output):
-                group = SEPARATOR.join(parts[:2])
+            if is_legal(self.data[data], objective.representation, objective.output):
+                group = SEPARATOR.join((data, transform))
                 members[SEPARATOR.join(parts)] = ComposedAuxiliary(sources[data], objective, group)
         if not members:
             raise UserError(f"auxiliary {name}: no combination of its parts is legal")
