@@ -8,8 +8,9 @@ from dataclasses import dataclass, field, replace
 
 from tartan.core.task_names import SEPARATOR
 from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
-from tartan.data.text_auxiliary import AuxiliaryText, text_task_of
+from tartan.data.text_auxiliary import TextAuxiliary, text_task_of
 from tartan.encoders.base import Encoder
+from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.kernels.packing import respects_pair_masks
 from tartan.objectives.composed.objective import Composed
@@ -22,7 +23,7 @@ from tartan.objectives.composed.transform import Transform
 class ObjectiveSpace:
     """All legal combinations of a text, a transform, a representation and an output, by name."""
 
-    data: Mapping[str, AuxiliaryText]
+    data: Mapping[str, TextAuxiliary]
     transforms: Mapping[str, Transform]
     representations: Mapping[str, Representation]
     outputs: Mapping[str, Output]
@@ -50,7 +51,7 @@ class ObjectiveSpace:
         return members
 
 
-def is_legal(text: AuxiliaryText, representation: Representation, output: Output) -> bool:
+def is_legal(text: TextAuxiliary, representation: Representation, output: Output) -> bool:
     """Return whether the text has the labels, and the body the context, that the output needs."""
     if output.needs_labels and text.text != "task":
         return False
@@ -62,29 +63,28 @@ class _Source:
     """A text that many objectives share: read once."""
 
     name: str
-    text: AuxiliaryText
+    text: TextAuxiliary
     _examples: dict[bool, AuxiliaryExamples] = field(default_factory=dict)
     _takes_pair_masks: bool | None = None
 
     def check(self, encoder: Encoder, objective: Composed) -> None:
-        reader = self.text.check_text(self.name, encoder)
-        objective.collate(reader, 1)
-        if objective.representation.restricts_attention and self._takes_pair_masks is None:
+        replace(self.text, objective=objective).check(self.name, encoder)
+        reader = require_text_encoder(encoder, f"auxiliary {self.name}")
+        if not objective.representation.restricts_attention:
+            return
+        if self._takes_pair_masks is None:
             position, tokens = reader.first_position, reader.ordinary_tokens
             self._takes_pair_masks = respects_pair_masks(reader.body, tokens, position)
-        if objective.representation.restricts_attention and not self._takes_pair_masks:
+        if not self._takes_pair_masks:
             raise UserError(
                 f"auxiliary representation {type(objective.representation).__name__} needs "
                 f"attention masks of pairs of positions, which encoder {reader.name} does not "
                 "take; use a BERT- or RoBERTa-like one"
             )
 
-    def read(
-        self, context: AuxiliaryContext, objective: Composed, labelled: bool
-    ) -> AuxiliaryExamples:
+    def examples(self, context: AuxiliaryContext, labelled: bool) -> AuxiliaryExamples:
         if labelled not in self._examples:
-            examples = self.text.read(self.name, context, objective, labelled=labelled)
-            self._examples[labelled] = examples
+            self._examples[labelled] = self.text.examples(self.name, context, labelled=labelled)
         return self._examples[labelled]
 
 
@@ -110,15 +110,15 @@ class ComposedAuxiliary:
         self.source.check(encoder, self.objective)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """See `AuxiliaryText.read`.
+        """See `Auxiliary.examples`.
 
         An objective that needs labels gets only the labelled texts. Where these are fewer than all
         of the task's texts, its batches cannot be those of the others and get another group.
         """
         objective = replace(self.objective, classes=len(text_task_of(name, context).labels))
         group = self.draw_group
-        every = self.source.read(context, objective, False)
-        examples = self.source.read(context, objective, objective.output.needs_labels)
+        every = self.source.examples(context, False)
+        examples = self.source.examples(context, objective.output.needs_labels)
         if len(examples.rows) != len(every.rows):
             group = f"{group}{SEPARATOR}labelled"
         return replace(examples, objective=objective, draw_group=group)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Literal
 
@@ -23,18 +23,19 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.objectives.base import TaskObjective, check_objective
+from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Length, Size
 
 TOKENISED_AHEAD = 100_000
 """Maximum number of a corpus folder's examples that are tokenised, and cached, before training; of
 more, a batch's when it takes them. The batches are the same either way."""
 _OF_HUB = ("hub_config", "split")
-_OF_DOMAIN_TEXT = ("path", "hub", *_OF_HUB, "column", "size", "select", "at_most")
+_OF_DOMAIN_TEXT = ("path", "hub", *_OF_HUB, "column", "size", "select", "at_most", "optional")
 
 
 @dataclass(frozen=True)
-class AuxiliaryText(Checked):
-    """A source of an auxiliary task's text.
+class TextAuxiliary(Checked):
+    """An auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
 
     Attributes:
         text: `task` for the end task's training texts, `domain` for a corpus.
@@ -53,6 +54,8 @@ class AuxiliaryText(Checked):
             error.
         labelled_only: of the end task's training texts, take only those that keep their labels
             (`task.labelled`).
+        objective: the task's objective.
+        optional: do without this task of domain text where neither `path` nor `hub` is given.
     """
 
     text: Literal["task", "domain"] = "domain"
@@ -66,34 +69,40 @@ class AuxiliaryText(Checked):
     select: Literal["random", "nearest"] = "random"
     at_most: bool = False
     labelled_only: bool = False
+    objective: TaskObjective[TextEncoder] = field(default_factory=MaskedLM)
+    optional: bool = False
 
     def __post_init__(self) -> None:
         super().__post_init__()
         idle = list(_OF_DOMAIN_TEXT) if self.text == "task" else ["labelled_only"]
         idle += _OF_HUB if self.hub is None else ["path"]
-        for field in fields(self):
-            if field.name in idle and getattr(self, field.name) != field.default:
+        for option in fields(self):
+            if option.name in idle and getattr(self, option.name) != option.default:
                 kind = f"text={self.text}, hub={self.hub}"
-                raise UserError(f"{field.name} does not apply to an auxiliary task of {kind}")
+                raise UserError(f"{option.name} does not apply to an auxiliary task of {kind}")
 
-    def check_text(self, name: str, encoder: Encoder) -> TextEncoder:
-        """Return `encoder` after checking that it reads text of the length asked for."""
-        text_encoder = require_text_encoder(encoder, f"auxiliary {name}")
+    @property
+    def kind(self) -> str:
+        return self.text
+
+    @property
+    def left_out(self) -> bool:
+        return self.optional and self.path is None and self.hub is None
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """See `Auxiliary.check`."""
+        check_objective(self.objective, f"auxiliary {name}: objective")
+        reader = require_text_encoder(encoder, f"auxiliary {name}")
         if self.max_length is not None:
-            check_length(f"auxiliary.{name}.max_length", self.max_length, text_encoder)
-        return text_encoder
+            check_length(f"auxiliary.{name}.max_length", self.max_length, reader)
+        self.objective.collate(reader, 1)
 
-    def read(
-        self,
-        name: str,
-        context: AuxiliaryContext,
-        objective: TaskObjective[TextEncoder],
-        *,
-        labelled: bool = False,
+    def examples(
+        self, name: str, context: AuxiliaryContext, *, labelled: bool = False
     ) -> AuxiliaryExamples:
         """Find, choose and tokenise the text; if `labelled`, the task's rows have its `label`."""
         if context.held_out is not None:
-            return self._read_without_end_task(context.held_out, name, context, objective)
+            return self._without_end_task(name, context, context.held_out)
         task, size, option = text_task_of(name, context), None, ""
         if self.text == "task":
             corpus = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
@@ -114,16 +123,12 @@ class AuxiliaryText(Checked):
             warn_of_held_out_in(name, corpus, task)
         rows = self._rows(name, corpus, task.max_length, context)
         return AuxiliaryExamples(
-            objective, rows, corpus.source, size, corpus.fingerprint, corpus.texts,
+            self.objective, rows, corpus.source, size, corpus.fingerprint, corpus.texts,
             decontaminated=removed,
         )  # fmt: skip
 
-    def _read_without_end_task(
-        self,
-        held_out: HeldOutText,
-        name: str,
-        context: AuxiliaryContext,
-        objective: TaskObjective[TextEncoder],
+    def _without_end_task(
+        self, name: str, context: AuxiliaryContext, held_out: HeldOutText
     ) -> AuxiliaryExamples:
         """Return the whole corpus without the held-out texts."""
         size, _ = size_of(name, self.size, context.default_size)
@@ -137,7 +142,7 @@ class AuxiliaryText(Checked):
         rows = self._rows(name, kept, held_out.max_length, context)
         held = self._rows(name, apart, held_out.max_length, context, ahead=True)
         return AuxiliaryExamples(
-            objective, rows, kept.source, size, kept.fingerprint, kept.texts, held
+            self.objective, rows, kept.source, size, kept.fingerprint, kept.texts, held
         )
 
     def _rows(
@@ -166,36 +171,6 @@ class AuxiliaryText(Checked):
             return load_corpus(Path(self.path), self.column, cache_dir)
         assert end_task is not None, "checked before"
         return load_corpus(end_task.source.domain_file(size), self.column, cache_dir)
-
-
-@dataclass(frozen=True, kw_only=True)
-class TextAuxiliary(AuxiliaryText):
-    """An auxiliary task on text (an entry of `conf/auxiliary/`; see `Auxiliary`).
-
-    Attributes:
-        objective: the task's objective.
-        optional: do without this task of domain text where neither `path` nor `hub` is given.
-    """
-
-    objective: TaskObjective[TextEncoder]
-    optional: bool = False
-
-    @property
-    def kind(self) -> str:
-        return self.text
-
-    @property
-    def left_out(self) -> bool:
-        return self.optional and self.text == "domain" and self.path is None and self.hub is None
-
-    def check(self, name: str, encoder: Encoder) -> None:
-        """See `Auxiliary.check`."""
-        check_objective(self.objective, f"auxiliary {name}: objective")
-        self.objective.collate(self.check_text(name, encoder), 1)
-
-    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """See `AuxiliaryText.read`."""
-        return self.read(name, context, self.objective)
 
 
 def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
