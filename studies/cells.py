@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from studies.part import SETFIT, TFIDF, Cell, Part, cells_of
+from studies.part import SETFIT, TFIDF, TRAINER, Cell, Part, cells_of
 from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 from tartan.errors import UserError
 from tartan.files import read_json, write_text_durably
@@ -95,10 +95,11 @@ def train(overrides: Sequence[str], folder: Path) -> int:
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
     """Run a cell and return its row; None if training it failed."""
     commit = commit_of(Path(__file__).parent)
-    if cell.method in (TFIDF, SETFIT):
-        from studies.classifiers import setfit_row, tfidf_row
+    if cell.method in (TFIDF, SETFIT, TRAINER):
+        from studies.classifiers import setfit_row, tfidf_row, trainer_row
 
-        return (tfidf_row if cell.method == TFIDF else setfit_row)(cell, options, commit)
+        rows = {TFIDF: tfidf_row, SETFIT: setfit_row, TRAINER: trainer_row}
+        return rows[cell.method](cell, options, commit)
     _write_note(cell, folder, commit)
     code = train([*cell.overrides, *options], folder)
     if code > 128:

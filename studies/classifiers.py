@@ -1,4 +1,4 @@
-"""Makes rows of classifiers that `src.run` does not train: TF-IDF, and SetFit by its library."""
+"""Makes rows of what `src.run` does not train: TF-IDF, SetFit, and Transformers' Trainer."""
 
 from __future__ import annotations
 
@@ -9,13 +9,21 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
+from datasets import Dataset
 from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
+from transformers import (
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    Trainer,
+    TrainingArguments,
+    set_seed,
+)
 
-from studies.part import SETFIT, TFIDF, Cell
+from studies.part import SETFIT, TFIDF, TRAINER, Cell
 from studies.row import Row, digest_of
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.encoders.pretrained import PackagedEncoder
@@ -59,23 +67,20 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     as one of fine-tuning does: half as many pairs. Arguments are those of `tfidf_row`.
     """
     try:
-        from datasets import Dataset
+        import setfit
         from sentence_transformers import SentenceTransformer
-        from setfit import SetFitModel, Trainer, TrainingArguments
     except ImportError as error:
         raise UserError("setting setfit needs its library: pip install -e '.[setfit]'") from error
 
     config, task = texts_of(cell, options)
-    encoder = build(config.encoder, "encoder")
-    if not isinstance(encoder, PackagedEncoder):
-        raise UserError("setting setfit reads encoder=minilm only, whose files are packaged")
+    encoder = _packaged(config, cell)
     torch.manual_seed(cell.seed)
     body = SentenceTransformer(str(encoder.location()), device="cpu", local_files_only=True)
     body.max_seq_length = int(config.task.max_length)
-    model = SetFitModel(model_body=body, model_head=LogisticRegression())
+    model = setfit.SetFitModel(model_body=body, model_head=LogisticRegression())
     start = time.monotonic()
     with TemporaryDirectory() as folder, FlopCounterMode(display=False) as flops:
-        arguments = TrainingArguments(
+        arguments = setfit.TrainingArguments(
             output_dir=folder,
             batch_size=max(1, cell.batch_size // 2),
             max_steps=cell.steps,
@@ -86,7 +91,8 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
             show_progress_bar=False,
         )
         examples = {"text": list(task.train.texts), "label": list(task.train.labels)}
-        Trainer(model, arguments, train_dataset=Dataset.from_dict(examples)).train()
+        train = Dataset.from_dict(examples)
+        setfit.Trainer(model, arguments, train_dataset=train).train()
 
     def classify(texts: Sequence[str]) -> Tensor:
         shares = torch.as_tensor(model.predict_proba(list(texts)), dtype=torch.float32)
@@ -102,6 +108,56 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
         stages=f"contrastive {cell.steps}",
         commit=commit,
     )
+
+
+def trainer_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+    """Fine-tune the encoder by Transformers' Trainer with its defaults, and evaluate the result.
+
+    Arguments are those of `tfidf_row`. Three epochs in batches of 8 at 5e-5; nothing is chosen.
+    """
+    config, task = texts_of(cell, options)
+    encoder = _packaged(config, cell)
+    location, length = str(encoder.location()), int(config.task.max_length)
+    tokenizer = AutoTokenizer.from_pretrained(location)
+
+    def encoded(**columns: list[Any]) -> Dataset:
+        return Dataset.from_dict(columns).map(
+            lambda rows: tokenizer(rows["text"], truncation=True, max_length=length), batched=True
+        )
+
+    set_seed(cell.seed)
+    model = AutoModelForSequenceClassification.from_pretrained(
+        location, num_labels=len(task.labels)
+    )
+    start = time.monotonic()
+    with TemporaryDirectory() as folder:
+        arguments = TrainingArguments(
+            folder, seed=cell.seed, report_to="none", save_strategy="no", disable_tqdm=True
+        )
+        train = encoded(text=list(task.train.texts), labels=list(task.train.labels))
+        trainer = Trainer(model, arguments, train_dataset=train, processing_class=tokenizer)
+        trainer.train()
+
+        def classify(texts: Sequence[str]) -> Tensor:
+            logits = trainer.predict(encoded(text=list(texts))).predictions
+            return torch.as_tensor(logits).float().log_softmax(1)
+
+        seconds = round(time.monotonic() - start, 1)
+        return Row(
+            **entries_of(cell, config, task, classify),
+            encoder=encoder.name,
+            method=TRAINER,
+            seconds=seconds,
+            stages=f"trainer {trainer.state.global_step}",
+            commit=commit,
+        )
+
+
+def _packaged(config: DictConfig, cell: Cell) -> PackagedEncoder:
+    encoder = build(config.encoder, "encoder")
+    if not isinstance(encoder, PackagedEncoder):
+        raise UserError(f"{cell.setting} reads encoder=minilm only, whose files are packaged")
+    return encoder
 
 
 def texts_of(cell: Cell, options: Sequence[str]) -> tuple[DictConfig, TextTask]:

@@ -18,8 +18,10 @@ TFIDF = "tfidf"
 """Name of the setting that uses no encoder: TF-IDF with logistic regression."""
 SETFIT = "setfit"
 """Name of the method that its own library trains, in one stage."""
+TRAINER = "trainer"
+"""Name of the setting that is fine-tuned by Transformers' Trainer with its defaults."""
 NO_BUDGET = "no budget"
-"""Name of the budget of settings that cost next to nothing."""
+"""Name of the budget of settings that take what they take, which is little."""
 
 Whole = Annotated[int, Field(ge=1)]
 
@@ -87,7 +89,7 @@ class Part(_Described):
     steps: Whole
     batch_size: Whole
     options: list[str]
-    tfidf: bool = False
+    beside: list[Literal["tfidf", "trainer"]] = Field(default_factory=list)
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
     main: dict[str, str] = Field(default_factory=dict)
@@ -180,8 +182,9 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
     """
     for seed in range(part.seeds):
         shared = (*part.options, f"seed={seed}")
-        if part.tfidf and (seed == 0 or part.draws_data):
-            yield Cell(name, NO_BUDGET, TFIDF, seed, TFIDF, shared)
+        for beside in part.beside:
+            if seed == 0 or part.draws_data or beside == TRAINER:
+                yield Cell(name, NO_BUDGET, beside, seed, beside, shared)
         for budget, spent in part.budgets.items():
             for setting, content in part.settings.items():
                 if content.budgets is not None and budget not in content.budgets:

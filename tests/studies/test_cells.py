@@ -84,7 +84,7 @@ def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, 
     # what the made-up part says of the task, this one's options override
     options = [o for o in toy(data_dir, cache_dir, "finetune") if not o.startswith("method")]
     options += ["logger=none"]
-    content = {**PART, "options": [o for o in PART["options"] if "=tiny" in o], "tfidf": True}
+    content = {**PART, "options": [o for o in PART["options"] if "=tiny" in o], "beside": ["tfidf"]}
     part = read_part("toy", write_part(tmp_path / "conf", content))
     folders = {"runs": tmp_path / "runs", "results": tmp_path / "results"}
     failed = run_part("toy", part, **folders, options=options, seeds=1, only="1x/finetune")
