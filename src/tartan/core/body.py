@@ -50,8 +50,7 @@ class SharedBody:
     ) -> None:
         """Add the loss's gradient to `.grad` of `into`: the body's parameters, a head's or both.
 
-        `torch.autograd.grad` would need a second buffer to add micro-batches up, and may return one
-        tensor for two parameters.
+        `torch.autograd.grad` would need a second buffer to add micro-batches up.
         """
         with without_autocast(loss.device):
             torch.autograd.backward(loss, inputs=into, retain_graph=retain_graph)
@@ -64,7 +63,7 @@ class SharedBody:
     ) -> Callable[[], Summed]:
         """Begin to sum a gradient, which is consumed, and a loss; return what waits for the sum.
 
-        The parameters that sums of the same `key` reach are the same in every step.
+        Sums of the same `key` reach the same parameters in every step.
         """
         summed = Summed(gradient, loss)
         return lambda: summed
@@ -75,8 +74,7 @@ class SharedBody:
         """Return all processes' parts of a batch, `(sum of n, ...)`, in its micro-batches' order.
 
         `parts` has a tensor `(n, ...)` for each micro-batch of this process's share, `batch`;
-        `sizes` has `n` of every micro-batch of all processes. Type and shape but for `n` are the
-        same in every step for the same `key`.
+        `sizes` has `n` of every micro-batch of all processes.
         """
         return torch.cat(list(parts))
 
@@ -180,10 +178,7 @@ def _product(left: BodyGradient, right: BodyGradient) -> Tensor:
 
 @contextmanager
 def frozen_running_statistics(body: nn.Module) -> Iterator[None]:
-    """Let passes normalise by their own batch without updating running statistics.
-
-    For every pass but a task's own: others must not influence later evaluations.
-    """
+    """Let passes normalise by their own batch without updating running statistics."""
     tracking = _tracking(body)
     for module in tracking:
         module.track_running_stats = False

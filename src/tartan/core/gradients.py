@@ -86,11 +86,7 @@ def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:
 
 
 def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
-    """`mean += share * (gradient - mean)` in place; `gradient` is consumed.
-
-    With `share` the part that a gradient's weight has in the sum of weights so far, `mean` is the
-    weighted mean of all gradients so far.
-    """
+    """`mean += share * (gradient - mean)` in place; `gradient` is consumed."""
     _combine_(mean, gradient, share, mean=True)
 
 

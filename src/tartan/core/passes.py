@@ -163,10 +163,7 @@ class Passes:
 
     @contextmanager
     def computing(self, purpose: Purpose) -> Iterator[None]:
-        """Enclose what is computed for a purpose.
-
-        Only a task's own pass updates running statistics, by the sum of the processes' changes.
-        """
+        """Enclose what is computed; only a task's own pass updates running statistics."""
         if purpose.kind == "task":
             statistics = self.body.adding_changes(self._statistics)
         else:

@@ -78,10 +78,9 @@ def fit_stage(
     folder: Path,
     observers: Sequence[pl.Callback] = (),
 ) -> StageOutcome:
-    """Train a stage, and leave the weights of the best evaluation on dev in `module`.
+    """Train a stage, or resume it; leave the best weights on dev, or the last ones, in `module`.
 
-    Without evaluations these are the last ones. A stage that is finished already is not trained
-    again; an interrupted one is resumed. `observers` are further callbacks.
+    A stage that is finished already is not trained again. `observers` are further callbacks.
     """
     checkpoints = folder / "checkpoints" / name
     if (checkpoints / OUTCOME).is_file():

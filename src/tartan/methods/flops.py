@@ -26,10 +26,7 @@ _Size = tuple[int, int]
 
 
 class _Counting(TorchDispatchMode):
-    """Adds up the operations of matrix products, convolutions and attention.
-
-    Torch's `FlopCounterMode` knows no attention of a CPU and none of packed rows.
-    """
+    """Torch's `FlopCounterMode`, which knows no attention of a CPU and none of packed rows."""
 
     total = 0
 

@@ -105,8 +105,7 @@ def prepare_update(
 ) -> None:
     """Make the next `optimiser.step()` clip gradients of `norm` to `limit`, or skip the update.
 
-    A fused optimiser gets both in the way that a GradScaler passes them: its kernel scales the
-    gradients as it reads them, and skips the update, without waiting for the flag on the host.
+    A fused optimiser gets both as from a GradScaler, so that the host waits for neither.
     """
     fused = bool(optimiser.defaults.get("fused"))  # not every optimiser has it
     if fused:

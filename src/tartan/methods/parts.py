@@ -268,8 +268,8 @@ def rebuilt(node: Node, is_kind: Callable[[type], bool], **arguments: Any) -> An
 
     Checkpoints, which hold nodes, are not trusted: the class is one of this project, of
     torchmetrics' classification metrics, or of a module that the program has imported itself, and
-    nothing else is called. Nodes within a node become dataclasses of this project or of the node's
-    own package, or based on these.
+    nothing else is called. Nodes within a node become dataclasses based on this project's, or on
+    those of the node's own package.
     """
     target = str(node.get(TARGET))
     kind = _class_of(target)

@@ -121,10 +121,9 @@ def _factors_of(name: str) -> tuple[str, ...]:
 
 
 def apportioned(total: int, shares: Sequence[float]) -> list[int]:
-    """Return whole numbers with the sum `total` in proportion to `shares` (with the sum 1).
+    """Return whole numbers with the sum `total` in proportion to `shares`, each at least 1.
 
-    By the largest remainder (of shares that are equal to nine digits, the first); a share that
-    would get nothing then takes one from the largest.
+    By the largest remainder; of shares that are equal to nine digits, the first.
     """
     if len(shares) > total:
         raise ValueError(f"{total} examples cannot be shared by {len(shares)}")

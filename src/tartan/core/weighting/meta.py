@@ -104,10 +104,7 @@ class MetaExamples(Meta):
         return super().mix(step.weighing_examples(self.weigh_examples))
 
     def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """Return weights of examples, from their alignments and units; all are `(examples,)`.
-
-        They are equal if all alignments are zero; an example without units gets weight 0.
-        """
+        """Return weights of examples, from their alignments and units; all are `(examples,)`."""
         present = units > 0
         scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()
         # added where it is zero only: the scale of a gradient is not known beforehand
