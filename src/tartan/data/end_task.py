@@ -6,7 +6,7 @@ import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import datasets
 import numpy as np
@@ -34,25 +34,13 @@ class Splits:
     test: datasets.Dataset
 
 
-class EndTaskSource(Protocol):
-    """A source of an end task, configured in `conf/task/`."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def metric(self) -> str: ...
-
-    def load(self) -> EndTask:
-        """Read the task, after fetching or building its data where needed."""
-        ...
-
-
 class EndTask(ABC):
     """A labelled task, read and checked.
 
     Attributes:
-        source: where it is from; has its `name`, and the `metric` by which a checkpoint is chosen:
-            a name under `metrics` in the config, or one of `tartan.evaluation.metrics`.
+        source: the class that `conf/task/` names, whose `load` returned the task; has its `name`,
+            and the `metric` by which a checkpoint is chosen: a name under `metrics` in the config,
+            or one of `tartan.evaluation.metrics`.
         labels: label names, in the order of their indices.
         label_counts: number of training examples of each label, in index order.
         notes: how the data were read, as plain JSON values for `result.json`.
@@ -61,7 +49,7 @@ class EndTask(ABC):
         train: the training examples, which have `labels`, indices.
     """
 
-    source: EndTaskSource
+    source: Any
     labels: tuple[str, ...]
     fingerprints: dict[str, str]
     notes: dict[str, Any]
@@ -69,11 +57,11 @@ class EndTask(ABC):
 
     @property
     def name(self) -> str:
-        return self.source.name
+        return str(self.source.name)
 
     @property
     def metric(self) -> str:
-        return self.source.metric
+        return str(self.source.metric)
 
     @property
     def max_length(self) -> int | None:

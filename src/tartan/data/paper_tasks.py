@@ -77,9 +77,8 @@ class PaperTask(TextSource):
         return Path(self.data_dir or "").expanduser() / self.name / file
 
     def _obtain(self, local: str, public: str, sha256: str | None) -> Path:
-        if self.data_dir is not None:
-            path = self._local(local)
-        else:
+        path = self._local(local)
+        if self.data_dir is None:
             path = _download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
         try:
             if sha256 is not None:

@@ -244,8 +244,7 @@ class TaskData(pl.LightningDataModule):
         return self.trainer
 
     def _needs(self) -> BatchNeeds:
-        needs: Any = self._running().lightning_module.batch_needs
-        return cast(BatchNeeds, needs)
+        return cast(BatchNeeds, self._running().lightning_module.batch_needs)
 
 
 class StepLoader:

@@ -23,7 +23,7 @@ from tartan.data.auxiliary import (
     AuxiliarySettings,
     check_task_name,
 )
-from tartan.data.end_task import EndTask, EndTaskSource, HeldOutText
+from tartan.data.end_task import EndTask, HeldOutText
 from tartan.data.prepared import Prepared
 from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
@@ -96,7 +96,7 @@ def mixes_with_end_task(module: Any) -> bool:
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     """Read all data, load the encoder, and check that they fit together."""
     used = _used_auxiliaries(config, stages)
-    source: EndTaskSource | HeldOutText = build(config.task, "task")
+    source: Any = build(config.task, "task")
     if isinstance(source, HeldOutText):
         return _without_end_task(config, source, used)
     check_metric(source.metric, config.metrics)
