@@ -35,6 +35,9 @@ def test_places_are_taken_beside_a_tokenizers_tensors():
     inputs, found, _ = labelled_batch(batch, ("no", "yes"))
     assert inputs is batch
     assert found.tolist() == [1, 0]
+    left = {**batch, "attention_mask": torch.tensor([[1, 1, 1], [0, 1, 1]])}
+    with pytest.raises(UserError, match=r'padded on the left.* use padding_side="right"'):
+        unlabelled_batch(left)
     for wrong in ([1, 2], [-1, 0], [1.0, 0.0]):
         with pytest.raises(UserError, match="does not hold indices into the labels"):
             labelled_batch({**batch, "labels": torch.tensor(wrong)}, ("no", "yes"))
@@ -63,9 +66,3 @@ def test_rows_with_names_are_read_however_a_loader_puts_them_together():
     assert loaded(rows, batch_size=2) == loaded(rows, batch_size=2, collate_fn=list) == expected
     assert loaded(rows, batch_size=None) == [[(f"a {i}", f"b {i}")] for i in range(3)]
     assert loaded(["a", "b"], batch_size=None) == [["a"], ["b"]]
-
-
-def test_texts_that_are_padded_on_the_left_are_refused():
-    mask = torch.tensor([[1, 1], [0, 1]])
-    with pytest.raises(UserError, match=r'padded on the left.* use padding_side="right"'):
-        unlabelled_batch({"input_ids": torch.ones_like(mask), "attention_mask": mask})

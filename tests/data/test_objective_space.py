@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tartan.data.objective_space import ObjectiveSpace, is_legal
+from tartan.data.objective_space import is_legal
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
@@ -40,34 +42,14 @@ def test_objectives_share_texts_heads_and_draws():
     assert {m.kind for m in members.values()} == {"task", "domain"}
 
 
-def parts_of(**changes):
-    whole = space("aang_td")
-    parts = {
-        "data": whole.data,
-        "transforms": whole.transforms,
-        "representations": whole.representations,
-        "outputs": whole.outputs,
-    }
-    return parts | changes
-
-
 def test_a_name_with_a_hyphen_is_refused():
+    whole = space("aang_td")
+    named = replace(whole, data={"my-text": whole.data["task"]})
     with pytest.raises(UserError, match=r"my-text.* must hold no hyphen"):
-        ObjectiveSpace(**parts_of(data={"my-text": space("aang_td").data["task"]})).members("a")
+        named.members("a")
 
 
-def test_a_space_without_legal_objectives_is_refused():
-    whole = space("aang_td_ed")
-    with pytest.raises(UserError, match="no combination of its parts is legal"):
-        ObjectiveSpace(
-            **parts_of(
-                data={"domain": whole.data["domain"]},
-                outputs={"end_label": whole.outputs["end_label"]},
-            )
-        ).members("aang")
-
-
-@pytest.mark.parametrize("kind", ["deberta-v2", "longformer", "mpnet"])
+@pytest.mark.parametrize("kind", ["deberta-v2", "mpnet"])
 def test_encoders_that_take_no_such_masks_are_refused_by_name(kind):
     encoder = TextEncoder(f"my-{kind}", random_body(kind), letter_pair_tokenizer())
     members = space("aang_td").members("aang")
@@ -76,7 +58,7 @@ def test_encoders_that_take_no_such_masks_are_refused_by_name(kind):
         members["task-mask-left_to_right-denoise"].check("a", encoder)
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
+@pytest.mark.parametrize("kind", ["bert", "distilbert"])
 def test_bert_and_roberta_like_encoders_are_taken(kind):
     encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
     for name, member in space("aang_td_ed").members("aang").items():

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from tartan.data.auxiliary import AuxiliaryContext, check_task_name, size_of
+from tartan.data.auxiliary import AuxiliaryContext, check_task_name
 from tartan.data.file_task import FileTask
 from tartan.data.text_auxiliary import TextAuxiliary, training_texts
 from tartan.encoders.tiny import TinyEncoder
@@ -58,13 +58,6 @@ def test_task_text_holds_no_text_of_dev_or_test(toy):
         assert texts.isdisjoint(unseen)
 
 
-def test_domain_text_is_the_file_of_the_task_without_its_blank_lines(toy, cache_dir):
-    texts = texts_for(toy, cache_dir)
-    assert len(texts.rows) == 3 * 64 - 1
-    assert texts.source == toy.domain
-    assert texts.size is None
-
-
 def test_a_size_that_the_corpus_does_not_have_is_blamed_on_the_option_that_set_it(toy, cache_dir):
     with pytest.raises(UserError, match=r"^auxiliary\.size=5 "):
         texts_for(toy, cache_dir, default_size=5)
@@ -101,19 +94,6 @@ def test_texts_are_cut_at_the_length_of_the_end_task_or_at_their_own(text, toy, 
 def test_an_option_that_nothing_would_read_is_refused(options, idle):
     with pytest.raises(UserError, match=f"^{idle} does not apply"):
         TextAuxiliary(objective=MaskedLM(), **options)
-
-
-@pytest.mark.parametrize(
-    ("own", "default", "size", "option"),
-    [
-        (None, 3, 3.0, "auxiliary.size"),
-        (None, "all", None, "auxiliary.size"),
-        (2, 3, 2.0, "auxiliary.mine.size"),
-        ("all", 3, None, "auxiliary.mine.size"),
-    ],
-)
-def test_a_tasks_own_size_comes_before_that_for_all(own, default, size, option):
-    assert size_of("mine", own, default) == (size, option)
 
 
 @pytest.mark.parametrize("name", ["size", "end_task", "meta_head", "", "a.b", "training"])

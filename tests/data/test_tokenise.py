@@ -157,9 +157,7 @@ def of_a_pattern():
 
 KINDS = {
     "word piece": word_piece,
-    "byte level": lambda: byte_level(pre_tokenizers.ByteLevel(add_prefix_space=False)),
     "byte level of a pattern": lambda: byte_level(of_a_pattern()),
-    "sentence piece": lambda: sentence_piece(pre_tokenizers.Metaspace()),
     "sentence piece of one word": lambda: sentence_piece(pre_tokenizers.Metaspace(split=False)),
     "letter pairs": letter_pair_tokenizer,
 }
