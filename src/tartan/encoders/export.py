@@ -189,7 +189,6 @@ def save_classifier(
 def _sequence_classifier(
     body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
-    """Return body and head as Transformers' own class; None where none computes the same."""
     is_of_transformers = type(body).__module__.startswith("transformers.")
     converted = convert_body(body) if is_of_transformers else None
     if converted is None:
@@ -234,7 +233,6 @@ def save_masked_lm(
 
 
 def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedModel:
-    """Return body and head as Transformers' own class, on the CPU and in evaluation mode."""
     try:
         assert isinstance(head, MaskedLMHead)
         with torch.random.fork_rng(devices=[]):

@@ -51,7 +51,6 @@ class TextEncoder:
 
     @property
     def hidden_size(self) -> int:
-        """Width of the body's states."""
         return int(self.body.config.hidden_size)
 
     def new_mlm_head(self) -> MaskedLMHead:
@@ -64,12 +63,10 @@ class TextEncoder:
         return MaskedLMHead(self.hidden_size, embedding.shape[0], embedding.shape[1], eps=eps)
 
     def keep_head(self, head: nn.Module) -> None:
-        """Keep a trained masked-LM head, from which later tasks start; ignore other heads."""
         if isinstance(head, MaskedLMHead):
             self.mlm_head = head
 
     def recompute_activations(self) -> None:
-        """Turn on gradient checkpointing, which the body has to support."""
         if not self.body.supports_gradient_checkpointing:
             raise UserError(f"encoder {self.name} has no gradient checkpointing")
         newer = getattr(self.body, "activation_checkpointing_enable", None)
@@ -98,7 +95,6 @@ class TextEncoder:
 
     @property
     def first_position(self) -> int:
-        """Position id of a text's first token."""
         config = self.body.config
         after = config.model_type in _POSITIONS_AFTER_PADDING
         return int(config.pad_token_id) + 1 if after else 0

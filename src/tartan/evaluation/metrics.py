@@ -154,7 +154,6 @@ class EndTaskMetrics(nn.Module):
         return values
 
     def reset(self) -> None:
-        """Start a new evaluation."""
         self.saw_unseen = False
         for module in self.modules():
             if isinstance(module, Metric):

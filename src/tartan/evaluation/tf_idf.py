@@ -22,7 +22,6 @@ class TfIdfClassifier:
 
     @property
     def settings(self) -> str:
-        """The settings that were chosen on dev."""
         words, model = self.vectoriser.ngram_range[1], self.model
         return f"words={words}, C={model.C:g}, class_weight={model.class_weight}"
 

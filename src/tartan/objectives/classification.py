@@ -112,7 +112,6 @@ class Supervised:
     label_smoothing: Below1 = 0.0
 
     def targets(self, inputs: Inputs) -> Tensor:
-        """Return the labels as indices, `(examples,)`."""
         labels: Tensor = inputs["labels"]
         return labels
 

@@ -61,7 +61,6 @@ class Layout:
     def of(
         cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
     ) -> Layout:
-        """Return the layout for an encoder, which packs texts only if the encoder supports it."""
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
             micro_batch_size=micro_batch_size,
@@ -131,7 +130,6 @@ class Layout:
         return Part(members, inputs, np.cumsum(lengths) - lengths)
 
     def _position_ids(self, ids: np.ndarray) -> np.ndarray:
-        """Return the position ids that the body computes by itself in a padded batch."""
         if not self.first_position:
             return np.arange(len(ids))
         # RoBERTa does not count padding tokens, even within a text

@@ -43,7 +43,6 @@ class Comparison:
 
     @property
     def needs(self) -> str:
-        """What it takes to compare them."""
         return f"needs two seeds {'that both have' if self.paired else 'on each side'}"
 
 

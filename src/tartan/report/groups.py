@@ -31,12 +31,10 @@ class Setting:
 
     @property
     def result(self) -> Result:
-        """The result of the first run, for what all runs share."""
         return self.runs[0].result
 
     @property
     def dev_mean(self) -> float:
-        """Mean metric on dev, by which a choice between settings may be made."""
         return fmean(run.result.dev_score for run in self.runs)
 
     def scores(self, part: Part) -> dict[int, float]:
@@ -45,11 +43,9 @@ class Setting:
         return {seed: score for seed, score in scores.items() if score is not None}
 
     def mean(self, part: Part) -> float:
-        """Return the mean of `scores`."""
         return fmean(self.scores(part).values())
 
     def of_seeds(self, seeds: Collection[int]) -> Setting:
-        """Return the setting with its runs of these seeds only."""
         return replace(self, runs=tuple(run for run in self.runs if run.result.seed in seeds))
 
 
@@ -65,17 +61,14 @@ class Benchmark:
 
     @property
     def result(self) -> Result:
-        """The result of the first run, for what all runs share."""
         return self.settings[0].result
 
     @property
     def metric_label(self) -> str:
-        """The metric's name as `metric_label` shows it."""
         return metric_label(self.result.metric)
 
     @property
     def runs(self) -> list[Run]:
-        """The runs of all settings."""
         return [run for setting in self.settings for run in setting.runs]
 
     @property

@@ -49,7 +49,6 @@ class Picture:
 
     @property
     def name(self) -> str:
-        """The name of its files."""
         return f"{self.bench}.{self.kind}"
 
 

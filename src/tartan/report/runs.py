@@ -56,7 +56,6 @@ class Folders:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Number of jobs by state, without states that have none."""
         states = [job.state for job in self.jobs]
         return {state: states.count(state) for state in get_args(State) if state in states}
 

@@ -74,7 +74,6 @@ class ImageClassification(Checked, Supervised):
         rows: Sequence[Row],
         rng: np.random.Generator,
     ) -> Batch:
-        """Augment, normalise and split images, uint8 `(channels, height, width)` each."""
         pixels = np.stack([np.asarray(row["image"], dtype=np.uint8) for row in rows])
         if training:
             pixels = self._augmented(pixels, rng)
@@ -173,7 +172,6 @@ class ImageSource(Checked, ABC):
         """Return training images, test images (None without a test split), and class names."""
 
     def load(self) -> ImageTask:
-        """Choose the end task's images; without a test split, the rest is the test."""
         classes = [str(name) for name in self.end_classes]  # a digit may come as a number
         pool, test, names = self.read()
         if len(set(classes) & set(names)) < max(2, len(classes)):

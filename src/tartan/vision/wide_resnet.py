@@ -85,7 +85,6 @@ class ImageEncoder:
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
     ) -> None:
-        """Write `model.safetensors` (`body.*` and `head.*`), `labels.json` and `pixels.json`."""
         folder.mkdir(parents=True, exist_ok=True)
         state = nn.ModuleDict({"body": self.body, "head": head}).state_dict()
         weights = {name: value.contiguous() for name, value in state.items()}
