@@ -49,25 +49,19 @@ class Call(NamedTuple):
 
 
 def called(
-    program: str,
-    *arguments: str,
-    cwd: Path,
-    given: bytes = b"",
-    timeout: float = 1200,
-    **options: Any,
+    program: str, *arguments: str, cwd: Path, timeout: float = 1200, **options: Any
 ) -> subprocess.CompletedProcess[bytes]:
     """Run `python -m PROGRAM ARGUMENTS` in `cwd` and return its exit code and output.
 
-    `given` is its standard input; after `timeout` [s] it is killed, and the test fails.
+    After `timeout` [s] it is killed, and the test fails.
     """
-    return started(program, *arguments, cwd=cwd, given=given, **options).wait(timeout)
+    return started(program, *arguments, cwd=cwd, **options).wait(timeout)
 
 
 def started(
     program: str,
     *arguments: str,
     cwd: Path,
-    given: bytes = b"",
     environment: Mapping[str, str] | None = None,
     threads: int = 1,
     fresh: bool = False,
@@ -80,16 +74,15 @@ def started(
     more = {"PYTHONPATH": PYTHONPATH, "OMP_NUM_THREADS": str(threads)}
     variables = {**os.environ, **more, **(environment or {})}
     kind = StartedFresh if fresh else Started
-    return kind(Call(program, arguments, str(cwd), variables, threads), given)
+    return kind(Call(program, arguments, str(cwd), variables, threads))
 
 
 class Started:
     """A call that goes on. What SIGKILL leaves of it is what it leaves of any process."""
 
-    def __init__(self, call: Call, given: bytes) -> None:
+    def __init__(self, call: Call) -> None:
         self._command = [sys.executable, "-m", call.program, *call.arguments]
         self._streams = tempfile.TemporaryDirectory()
-        (Path(self._streams.name) / "stdin").write_bytes(given)
         self._process = _server().Process(target=_run, args=(call, self._streams.name))
         self._process.start()
         assert self._process.pid is not None
@@ -121,14 +114,12 @@ class Started:
 class StartedFresh(Started):
     """The same in an interpreter of its own, which imports everything itself."""
 
-    def __init__(self, call: Call, given: bytes) -> None:
+    def __init__(self, call: Call) -> None:
         self._command = [sys.executable, "-m", call.program, *call.arguments]
-        stdin, self._out, self._err = (tempfile.TemporaryFile() for _ in range(3))  # noqa: SIM115
-        stdin.write(given)
-        stdin.seek(0)
+        self._out, self._err = (tempfile.TemporaryFile() for _ in range(2))  # noqa: SIM115
         self._fresh = subprocess.Popen(
-            self._command, cwd=call.cwd, env=call.variables, stdin=stdin, stdout=self._out,
-            stderr=self._err,
+            self._command, cwd=call.cwd, env=call.variables, stdin=subprocess.DEVNULL,
+            stdout=self._out, stderr=self._err,
         )  # fmt: skip
         self.pid = self._fresh.pid
 
@@ -172,9 +163,9 @@ def _run(call: Call, streams: str) -> None:
     os.chdir(call.cwd)
     os.environ.clear()
     os.environ.update(call.variables)
-    for number, name in enumerate(("stdin", "stdout", "stderr")):
-        flags = os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY
-        opened = os.open(Path(streams) / name, flags, 0o600)
+    files = (os.devnull, f"{streams}/stdout", f"{streams}/stderr")
+    for number, name in enumerate(files):
+        opened = os.open(name, os.O_WRONLY | os.O_CREAT if number else os.O_RDONLY, 0o600)
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115

@@ -7,22 +7,24 @@ import io
 import json
 import shutil
 import subprocess
+from unittest.mock import Mock
 
 import pytest
 import yaml
 from hydra import compose, initialize_config_dir
 
+import tartan.data.table
 from tartan.errors import UserError
 from tartan.predict.main import quote_values
+from tartan.predict.writer import Writer
 from tests.conftest import ROOT
-from tests.predict.conftest import LABELS
 from tests.programs import called
 
 
 @pytest.fixture
 def cli(tmp_path):
-    def call(*arguments: str, given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        return called("src.predict", *arguments, "device=cpu", cwd=tmp_path, given=given)
+    def call(*arguments: str) -> subprocess.CompletedProcess[bytes]:
+        return called("src.predict", *arguments, "device=cpu", cwd=tmp_path)
 
     return call
 
@@ -58,7 +60,7 @@ def test_the_latest_run(cli, classifier, tmp_path):
     (run / "result.json").touch()
     done = cli("model=latest", "input=in.csv", "output=out.csv")
     assert done.returncode == 0, done.stderr
-    assert done.stderr.decode() == "model runs/a=1,b/seed=0\n"
+    assert done.stdout.decode().splitlines()[0] == "model runs/a=1,b/seed=0"
     elsewhere = cli("model=latest", "runs_dir=x", "input=in.csv", "output=b.csv")
     assert elsewhere.returncode == 1
     assert elsewhere.stderr.decode().startswith("error: model=latest: no finished run with a class")
@@ -74,16 +76,6 @@ def test_paths_are_taken_character_for_character(value):
     assert (config.model, config.input) == (value, value)
 
 
-def test_standard_input_and_output(cli, classifier):
-    rows = '{"text": "räv"}\n{"text": "b"}\n'.encode()
-    done = cli(f"model={classifier}", "input=-", "output=-", "format=jsonl", given=rows)
-    assert done.returncode == 0, done.stderr
-    records = [json.loads(line) for line in done.stdout.decode().splitlines()]
-    assert [record["text"] for record in records] == ["räv", "b"]
-    assert all(record["predicted_label"] in LABELS for record in records)
-    assert done.stderr.startswith(b"2 rows; ")
-
-
 def test_a_wrong_command_line_is_one_line(cli):
     done = cli("model=x", "imput=a")
     assert (done.returncode, done.stdout) == (1, b"")
@@ -96,6 +88,7 @@ def test_a_wrong_command_line_is_one_line(cli):
     [
         ("title,body\na,b\n", {}, r"text=text: "),
         ("id,text\n1,a\n2\n", {}, r"in\.csv, line 3"),
+        ('{"text": "a"}\n{"text": 3}\n', {}, r"in\.jsonl, line 2"),
         ("text\na\n", {"text_pair": "b"}, "text_pair=b"),
         ("text\na\n", {"max_length": 5000}, "max_length=5000"),
         ("text\na\n", {"output": "out.parquet.gz"}, "output=out.parquet.gz"),
@@ -104,10 +97,28 @@ def test_a_wrong_command_line_is_one_line(cli):
 def test_a_bad_input_or_option_is_named_and_leaves_nothing(
     content, options, place, predict, tmp_path
 ):
-    (tmp_path / "in.csv").write_text(content)
+    source = tmp_path / ("in.jsonl" if content.startswith("{") else "in.csv")
+    source.write_text(content)
     with pytest.raises(UserError, match=place):
-        predict(tmp_path / "in.csv", options.pop("output", tmp_path / "out.csv"), **options)
+        predict(source, options.pop("output", tmp_path / "out.csv"), **options)
     assert list(tmp_path.glob("out*")) == []
+
+
+def test_a_file_that_is_there_is_kept_until_a_whole_one_replaces_it(predict, tmp_path, monkeypatch):
+    source, target = tmp_path / "in.csv", tmp_path / "out.csv"
+    source.write_text("text\nred\nriver\n")
+    target.write_text("mine")
+    with pytest.raises(UserError, match=r"out\.csv exists already; .* overwrite=true"):
+        predict(source, target)
+    with monkeypatch.context() as patch:
+        patch.setattr(tartan.data.table, "CHUNK_ROWS", 1)
+        patch.setattr(Writer, "write", Mock(side_effect=[None, KeyboardInterrupt]))
+        with pytest.raises(KeyboardInterrupt):
+            predict(source, target, overwrite=True)
+    assert target.read_text() == "mine"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.csv", "out.csv"]
+    predict(source, target, overwrite=True)
+    assert target.read_text().startswith("text,predicted_label")
 
 
 def test_a_folder_without_a_whole_classifier_is_refused(predict, tmp_path):

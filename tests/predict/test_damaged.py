@@ -60,9 +60,7 @@ def test_a_head_apart_that_is_not_finite_is_refused(in_parts):
         load_classifier(in_parts)
 
 
-def test_a_row_without_finite_probabilities_is_named_and_what_was_predicted_kept(
-    model, predict, tmp_path
-):
+def test_a_row_without_finite_probabilities_is_named(model, predict, tmp_path):
     """Finite weights may overflow, here for texts that hold one rare token alone."""
     token = letter_pair_tokenizer().convert_tokens_to_ids("~")
 
@@ -75,9 +73,7 @@ def test_a_row_without_finite_probabilities_is_named_and_what_was_predicted_kept
     (tmp_path / "in.csv").write_text("text\n" + "".join(f"{row}\n" for row in rows))
     with pytest.raises(UserError, match=r"line 1027: the classifier gives it no finite prob"):
         predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(model))
-    assert not (tmp_path / "out.csv").exists()
-    probabilities = (tmp_path / "out.csv.unfinished").read_bytes().partition(b"\n")[2]
-    assert len(probabilities) == 1024 * 3 * 4  # of the first chunk
+    assert list(tmp_path.glob("out*")) == []
 
 
 @pytest.mark.parametrize("part", ["embeddings.word_embeddings", "attention.output.dense.bias"])

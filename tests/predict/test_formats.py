@@ -47,13 +47,13 @@ def test_csv_keeps_all_fields_and_their_order(predict, tmp_path, suffix, delimit
     source, target = tmp_path / f"in{suffix}", tmp_path / f"out{suffix}"
     content = csv_bytes(rows, delimiter)
     source.write_bytes(gzip.compress(content) if "gz" in suffix else content)
-    done = predict(source, target)
+    counts = predict(source, target)
     written = target.read_bytes()
     header, *found = read_csv(gzip.decompress(written) if "gz" in suffix else written, delimiter)
     assert header == [*rows[0], *ADDED]
     assert [row[:3] for row in found] == rows[1:]
     check_predictions({name: [row[i] for row in found] for i, name in enumerate(header)})
-    assert done.rows == len(TEXTS) == sum(done.counts.values())
+    assert sum(counts.values()) == len(TEXTS)
 
 
 def test_json_objects_keep_their_fields(predict, tmp_path):
@@ -198,7 +198,7 @@ def test_no_rows_are_a_file_without_rows(predict, tmp_path, kind):
         pq.write_table(pa.table({"text": pa.array([], pa.string())}), source)
     else:
         source.write_bytes(b"text\n" if kind == "csv" else b"")
-    assert predict(source, target).rows == 0
+    assert set(predict(source, target).values()) == {0}
     if kind == "parquet":
         assert pq.read_table(target).schema.names == ["text", *ADDED]
     else:
@@ -223,8 +223,7 @@ def test_lines_of_text_are_rows_and_blank_ones_too(predict, tmp_path, target, gz
     lines = ["one, two", "", "  three ", 'a "quote"', "café"]
     content = "\r\n".join(lines).encode()
     (tmp_path / f"in.txt{gz}").write_bytes(gzip.compress(content) if gz else content)
-    done = predict(tmp_path / f"in.txt{gz}", tmp_path / f"out.{target}")
+    predict(tmp_path / f"in.txt{gz}", tmp_path / f"out.{target}")
     rows = read_rows(tmp_path / f"out.{target}", target)
     assert [row["text"] for row in rows] == lines
     assert list(rows[0]) == ["text", *ADDED]
-    assert done.rows == len(lines)

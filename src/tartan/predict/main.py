@@ -21,20 +21,17 @@ _LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix
 @hydra.main(version_base="1.3", config_path=CONF, config_name="predict")
 def main(config: DictConfig) -> None:
     """Predict a label for each row of a file."""
-    from tartan.predict.predict import STREAM, Settings, predict_file
+    from tartan.predict.predict import Settings, predict_file
     from tartan.runs.command_line import quiet_libraries
     from tartan.settings import typed
 
     quiet_libraries()
     try:
-        settings = typed(config, Settings)
-        done = predict_file(settings)
+        counts = predict_file(typed(config, Settings))
     except UserError as error:
         stop(error)
-    shares = ", ".join(f"{printable(label)}: {count:,}" for label, count in done.counts.items())
-    before = f", {done.resumed:,} of them before it was stopped" if done.resumed else ""
-    stream = sys.stderr if settings.output == STREAM else sys.stdout
-    print(f"{done.rows:,} rows{before}; {shares}", file=stream)
+    shares = ", ".join(f"{printable(label)}: {count:,}" for label, count in counts.items())
+    print(f"{sum(counts.values()):,} rows; {shares}")
 
 
 def quote_values(arguments: list[str]) -> list[str]:

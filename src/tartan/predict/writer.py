@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -46,7 +46,7 @@ class Writer:
         self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
 
     @contextmanager
-    def open(self, path: str | IO[bytes]) -> Iterator[None]:
+    def open(self, path: str) -> Iterator[None]:
         """Begin the output, and end it when the `with` block ends."""
         if self._target.kind == "parquet":
             with pq.ParquetWriter(path, self._schema) as self._file:
