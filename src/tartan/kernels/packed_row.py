@@ -187,7 +187,7 @@ class Blocks:
         arranged = _rearranged(rows, (self._sources, self._empty), (self._places, nothing))
         parts = torch.split(arranged, [block.texts * block.width for block in self.all])
         return [
-            part.unflatten(0, (block.texts, block.width)).transpose(1, 2)
+            part.view(block.texts, block.width, *part.shape[1:]).transpose(1, 2)
             for part, block in zip(parts, self.all, strict=True)
         ]
 
