@@ -185,7 +185,6 @@ class Race:
             "task=files",
             *(o for o in self._request.overrides if not o.lstrip("+~").startswith("task")),
             *task_options(self._task, train, None if learns else held_out),
-            "evaluate_test=false",
             *options,
         ]  # fmt: skip
 
