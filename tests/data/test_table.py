@@ -12,7 +12,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from huggingface_hub import constants
 
+from tartan.data.corpus import load_corpus_from_hub
 from tartan.data.table_file import open_hub, open_table
 from tartan.errors import UserError
 
@@ -163,3 +165,17 @@ def test_a_data_set_on_the_hub_gives_its_splits_with_the_names_of_labels(tmp_pat
     (tmp_path / "empty").mkdir()
     with pytest.raises(UserError, match=r"^task\.hub=.*empty cannot be loaded: "):
         open_hub(str(tmp_path / "empty"), None, tmp_path / "cache")
+
+
+def test_a_hub_that_does_not_answer_is_not_asked_again(tmp_path, monkeypatch):
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+    monkeypatch.delenv("HF_HUB_OFFLINE", raising=False)
+    monkeypatch.setattr(datasets, "load_dataset", None)  # which would try again for 20 seconds
+    loads = (
+        lambda: open_hub("some/set", None, tmp_path),
+        lambda: load_corpus_from_hub("some/set", None, "train", "text", tmp_path),
+    )
+    for load in loads:
+        with pytest.raises(UserError, match="offline"):
+            load()

@@ -21,6 +21,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import datasets
 import pandas as pd
 import pyarrow as pa
+from huggingface_hub import constants
 from pyarrow import parquet
 
 from tartan.data.table import (
@@ -33,7 +34,7 @@ from tartan.data.table import (
     table_of_rows,
 )
 from tartan.errors import UserError, first_line
-from tartan.files import check_is_file, sha256_of
+from tartan.files import check_is_file, check_reachable, sha256_of
 
 KINDS = {
     ".csv": "csv", ".tsv": "tsv", ".jsonl": "jsonl", ".ndjson": "jsonl", ".json": "json",
@@ -107,6 +108,8 @@ def open_text(
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
     """Return the splits of a data set on the Hub, or of a folder that `datasets` reads."""
     local = Path(name).expanduser()
+    if not local.is_dir() and not constants.HF_HUB_OFFLINE:  # offline: it may be in the Hub's cache
+        check_reachable(constants.ENDPOINT, f"data set {name}")
     try:
         splits = datasets.load_dataset(
             str(local) if local.is_dir() else name, config, cache_dir=str(cache_dir / "datasets")
