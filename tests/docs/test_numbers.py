@@ -22,7 +22,8 @@ from tests.conftest import ROOT
 NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}
 """Names of tasks in prose."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-MARKED = re.compile(r"([\d.]+)<!--(weight )?(\w+) (\S+)(?: - (\S+))?-->")
+CELL = r"((?:no )?\S+)"
+MARKED = re.compile(rf"([\d.]+)<!--(weight )?(\w+) {CELL}(?: - {CELL})?-->")
 
 
 def rows_of(part: str, cell: str) -> list[Row]:
