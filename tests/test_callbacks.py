@@ -68,5 +68,5 @@ def test_no_option_of_the_trainer_is_swallowed(toy_options, option):
 
 def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp_path):
     own = ["+trainer.max_time=00:00:00:00", "max_steps=20"]
-    with pytest.raises(UserError, match=r"ended before any evaluation.*max_time"):
+    with pytest.raises(UserError, match="ended before any evaluation"):
         recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)

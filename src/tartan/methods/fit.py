@@ -14,10 +14,11 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import EarlyStopping
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.data.task_data import TaskData
-from tartan.errors import UserError
+from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
 from tartan.files import write_durably, write_text_durably
 from tartan.methods.checkpoint import BestWeights, ResumePoints, load_checkpoint, newest_point
@@ -116,7 +117,11 @@ def fit_stage(
     )  # fmt: skip
     module.logged_options = logged_options(config)
     with memory_advice(f"stage {name}"):
-        trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        except MisconfigurationException as error:  # some options it checks only here
+            reason = first_line(error)
+            raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
     outcome = _kept(trainer, module, name, meter, best, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
