@@ -182,9 +182,11 @@ def test_a_weighting_that_mixes_nothing_is_warned_of(method, weighting, said, pr
         ("encoder=tiny", "encoder.name=x", True),
         ("encoder=huggingface", "encoder.name=roberta-base", False),
         ("task=files", "task.name=mine", False),
+        ("task=docstrings", "task.name=scierc", True),
+        ("method=tapt", "method.name=mt_tartan", True),
     ],
 )
-def test_a_name_that_chooses_no_encoder_renames_none(choice, option, refused, monkeypatch):
+def test_a_name_that_chooses_nothing_renames_nothing(choice, option, refused, monkeypatch):
     options = [choice, option]
     given_on_command_line(options, monkeypatch)
     if refused:

@@ -82,6 +82,10 @@ class RunSettings(Checked):
     paths: Mapping[str, Any]
 
 
+_READERS = {"encoder.name": ".PretrainedEncoder", "task.name": ".FileTask", "method.name": ""}
+"""Options that name a thing in results, and the class for which the name also chooses it."""
+
+
 def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSettings:
     """Return the options of a run, all of them checked, those of its classes too.
 
@@ -94,11 +98,13 @@ def run_settings(config: DictConfig, beside: Collection[str] = ()) -> RunSetting
             raise UserError(f"there is no option {name}, and no option refers to it")
     for name in sorted(_OF_STAGES & {*config.trainer}):
         raise UserError(f"trainer.{name} is not read: options of stages and runs set it")
-    target = str(config.encoder.get("_target_", ""))
-    named = any(option_of(override) == "encoder.name" for override in overrides_of_run())
-    # MiniLM would be trained under another model's name
-    if named and target.startswith("tartan.") and not target.endswith(".PretrainedEncoder"):
-        raise UserError("encoder.name chooses an encoder with encoder=huggingface alone")
+    given = set(map(option_of, overrides_of_run()))
+    for option, reader in _READERS.items():
+        target = str(OmegaConf.select(config, option.replace(".name", "._target_")) or "tartan.")
+        chooses = bool(reader) and target.endswith(reader)
+        # one thing would be trained under another's name
+        if option in given and target.startswith("tartan.") and not chooses:
+            raise UserError(f"{option} would only rename what is chosen otherwise; leave it out")
     settings = typed(config, RunSettings)
     for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
         check_node(config[group], group)
