@@ -195,6 +195,6 @@ def test_images_settings_are_the_authors():
     assert (settings.weight_decay, config.encoder.dropout) == (0, 0.1)
     for node in (config.classifier, config.auxiliary.other_classes):
         assert (node.shift, node.flip) == (0, False)
-    steps = stages_of("+experiment=cifar100_mt")["joint"].steps(200)
+    steps = stages_of("+experiment=cifar100_mt")["joint"].length(200, [])[0]
     stages = stages_of("+experiment=cifar100_pretrain")
-    assert (stages["pretrain"].max_steps, stages["finetune"].steps(200)) == (steps, steps)
+    assert (stages["pretrain"].max_steps, stages["finetune"].length(200, [])[0]) == (steps, steps)
