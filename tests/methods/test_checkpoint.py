@@ -6,6 +6,7 @@ import pickle
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
@@ -77,6 +78,8 @@ def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     assert labels == [module.labels[i] for i in logits.argmax(1).tolist()]
     (own,) = running.predict(module, torch.utils.data.DataLoader(TEXTS, batch_size=3))
     assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
+    frame = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})  # its items are column names
+    assert torch.equal(module(frame), module(TEXTS))
 
 
 def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):
