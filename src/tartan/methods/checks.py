@@ -21,6 +21,7 @@ from tartan.data.task_data import TaskData
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
+from tartan.methods.launch import torchrun_processes
 from tartan.methods.strategy import ReplicaStrategy, ShardStrategy
 
 if TYPE_CHECKING:
@@ -46,9 +47,11 @@ def check_trainer(trainer: pl.Trainer, module: TaskMixing) -> None:
             "of single tasks; use devices=1, or strategy=ReplicaStrategy() or ShardStrategy() from "
             "tartan.methods.strategy"
         )
-    if trainer.world_size != trainer.num_devices * trainer.num_nodes:
+    # of torchrun's processes with devices=1, each would train alone, in the others' folder
+    started = max(trainer.world_size, torchrun_processes() or 1)
+    if started != trainer.num_devices * trainer.num_nodes:
         raise UserError(
-            f"{trainer.world_size} process(es) were started, but devices={trainer.num_devices} "
+            f"{started} process(es) were started, but devices={trainer.num_devices} "
             f"and num_nodes={trainer.num_nodes} ask for others; in a SLURM job srun starts them"
         )
     allowed = PRECISIONS if is_training else (*PRECISIONS, "16-mixed")
