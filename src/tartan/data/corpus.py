@@ -15,15 +15,14 @@ from typing import Annotated, Any
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
-from huggingface_hub import constants
 from pydantic import BaseModel, ConfigDict, Field
 
 from tartan.data.cache import cached_file
 from tartan.data.labelled import text_of
 from tartan.data.table import Table, until_full
-from tartan.data.table_file import TABLES, format_of, open_table
+from tartan.data.table_file import TABLES, format_of, load_from_hub, open_table
 from tartan.errors import UserError, first_line
-from tartan.files import check_reachable, is_inside, sha256_of
+from tartan.files import is_inside, sha256_of
 
 log = logging.getLogger(__name__)
 
@@ -122,13 +121,7 @@ def load_corpus_from_hub(
     name: str, config: str | None, split: str, column: str, cache_dir: Path
 ) -> Corpus:
     """Load a corpus that is a data set on the Hugging Face Hub."""
-    folder = str(cache_dir / "datasets")
-    if not Path(name).is_dir() and not constants.HF_HUB_OFFLINE:  # offline: it may be cached
-        check_reachable(constants.ENDPOINT, f"data set {name}")
-    try:
-        rows = datasets.load_dataset(name, config, split=split, cache_dir=folder)
-    except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise UserError(f"could not load {name} from the Hub: {first_line(error)}") from error
+    rows = load_from_hub(f"hub={name}", name, config, split, cache_dir)
     return Corpus(name, text_column(rows, column, name), f"{rows._fingerprint}:{column}")
 
 

@@ -107,16 +107,25 @@ def open_text(
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, ArrowTable]:
     """Return the splits of a data set on the Hub, or of a folder that `datasets` reads."""
-    local = Path(name).expanduser()
+    splits = load_from_hub(f"task.hub={name}", name, config, None, cache_dir)
+    return {split: table_of_dataset(f"{name}, {split}", rows) for split, rows in splits.items()}
+
+
+def load_from_hub(
+    option: str, name: str, config: str | None, split: str | None, cache_dir: Path
+) -> Any:
+    """Return a split of a data set on the Hub, or of a folder; all of them where `split` is None.
+
+    A `UserError` that begins with `option` says why it cannot be loaded.
+    """
+    local, folder = Path(name).expanduser(), str(cache_dir / "datasets")
     if not local.is_dir() and not constants.HF_HUB_OFFLINE:  # offline: it may be in the Hub's cache
         check_reachable(constants.ENDPOINT, f"data set {name}")
+    path = str(local) if local.is_dir() else name
     try:
-        splits = datasets.load_dataset(
-            str(local) if local.is_dir() else name, config, cache_dir=str(cache_dir / "datasets")
-        )
+        return datasets.load_dataset(path, config, split=split, cache_dir=folder)
     except (OSError, ValueError, datasets.exceptions.DatasetsError) as error:
-        raise UserError(f"task.hub={name} cannot be loaded: {first_line(error)}") from error
-    return {split: table_of_dataset(f"{name}, {split}", rows) for split, rows in splits.items()}
+        raise UserError(f"{option} cannot be loaded: {first_line(error)}") from error
 
 
 class TextTable(Table):

@@ -1,9 +1,10 @@
 """Writes classifiers and masked language models as folders that Transformers loads by itself.
 
-`ClassifierHead` is dropout, dense, tanh, dropout, linear on the first token's state. Some sequence
-classifiers of Transformers have exactly this head. DistilBERT's and ELECTRA's have another
-activation, but their bodies equal, under other names, a BERT's or, where ELECTRA's embeddings are
-narrower than its layers, an ALBERT's whose layers share no weights. Others are saved apart.
+`ClassifierHead` is dropout, dense, tanh, dropout, linear on the first token's state, or on the mean
+of all. Some sequence classifiers of Transformers have exactly the first. DistilBERT's and ELECTRA's
+have another activation, but their bodies equal, under other names, a BERT's or, where ELECTRA's
+embeddings are narrower than its layers, an ALBERT's whose layers share no weights. Others, and
+heads on means, are saved apart.
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def save_classifier(
         return None
     return (
         f"{folder.name}/ holds body and head apart: Transformers has no sequence classifier of "
-        f"this form for {encoder.name}, and would start a new head; use python -m src.predict"
+        f"this form for {encoder.name}, and would start a new head; use tartan predict"
     )
 
 

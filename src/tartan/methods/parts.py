@@ -68,7 +68,7 @@ class TaskModule(pl.LightningModule):
         metrics: metrics by name, as nodes of a config.
         max_length: maximum length of the end task's texts; None for images [tokens].
         columns: the training table's `text`, `text_pair` and `label`, which `save_pretrained`
-            writes for `python -m src.predict`.
+            writes for `tartan predict`.
         meta_head: settings of the meta head, for weightings that need the meta-gradient.
         inner_products: the type in which inner products of gradients are accumulated.
         heads: heads to continue training, by task; other tasks get new ones. Objectives with the
