@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 from transformers import (
     MODEL_FOR_MASKED_LM_MAPPING,
     MODEL_MAPPING,
@@ -38,6 +39,14 @@ _POSITIONS_AFTER_PADDING = (
     "data2vec-text", "longformer", "xmod", "ibert", "luke", "esm",
 )  # fmt: skip
 """Model types whose position ids begin behind the id of the padding token."""
+
+
+def _checkpoint(function: Callable[..., Any], *inputs: Any) -> Any:
+    """Compute a layer whose activations are computed again in the backward pass."""
+    if not torch.is_grad_enabled():  # PyTorch 2.11's checkpoint has no forward-mode derivative
+        return function(*inputs)
+    # reentrant checkpoints do not support `backward(inputs=...)`
+    return checkpoint(function, *inputs, use_reentrant=False)
 
 
 @dataclass
@@ -69,12 +78,8 @@ class TextEncoder:
     def recompute_activations(self) -> None:
         if not self.body.supports_gradient_checkpointing:
             raise UserError(f"encoder {self.name} has no gradient checkpointing")
-        newer = getattr(self.body, "activation_checkpointing_enable", None)
-        enable = newer or self.body.gradient_checkpointing_enable
-        # reentrant checkpoints do not support `backward(inputs=...)`
-        enable({"use_reentrant": False})
-        # Transformers' hook for reentrant ones breaks forward-mode derivatives
-        self.body.disable_input_require_grads()
+        # the public method has hooks that break forward-mode derivatives
+        self.body._set_gradient_checkpointing(gradient_checkpointing_func=_checkpoint)
 
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
