@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import json
 import math
+import os
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 
@@ -23,6 +26,7 @@ from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
+from tests.programs import PYTHONPATH
 
 HELD = " ".join(f"w{i}" for i in range(20))
 
@@ -179,3 +183,12 @@ def test_a_run_takes_the_nearest_texts_that_are_not_held_out(examples):
 def test_more_texts_than_there_are_is_an_error(examples):
     with pytest.raises(UserError, match=r"asks for 200 examples .* has 24"):
         examples(100, select="nearest")
+
+
+def test_bm25_does_not_load_jax(tmp_path):
+    (tmp_path / "jax").mkdir()
+    (tmp_path / "jax/__init__.py").write_text("raise SystemExit('reserves a GPU')")
+    code = "from tartan.data.selection import nearest; print(nearest(['a b', 'c d'], ['c'], 1, 0))"
+    path = {"PYTHONPATH": f"{tmp_path}:{PYTHONPATH}"}
+    done = subprocess.run([sys.executable, "-c", code], env=os.environ | path, check=False)
+    assert done.returncode == 0

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-import bm25s
 import numpy as np
 import pandas as pd
 
@@ -94,7 +95,7 @@ def choose_nearest(
     count = len(choose_rows(available, size, len(task.train), seed, option, corpus.source))
     if count > _MOST_RANKED:
         raise UserError(f"{option}={size:g} asks for more than the {_MOST_RANKED:,} of nearest")
-    name = _key(corpus, task, count, seed, _MOST_RANKED, bm25s.__version__)
+    name = _key(corpus, task, count, seed, _MOST_RANKED, _bm25s().__version__)
 
     def find() -> np.ndarray:
         order = RandomOrder(available, generator_for(seed, "corpus part"))
@@ -119,7 +120,7 @@ def nearest(
     documents = [words_of(text or "") for text in texts]
     if not any(documents):  # bm25s cannot index this
         return rest.permutation(len(texts))[:count]
-    index = bm25s.BM25()
+    index = _bm25s().BM25()
     index.index(documents, show_progress=False)
     words = [split for split in map(words_of, dict.fromkeys(queries)) if split]
     most = min(len(texts), 16 + 4 * count // max(len(words), 1))
@@ -129,7 +130,20 @@ def nearest(
     return np.concatenate([ranked, rest.permutation(others)])[:count]
 
 
-def _ranked(index: bm25s.BM25, queries: Sequence[list[str]], most: int) -> np.ndarray:
+def _bm25s() -> Any:
+    """Import bm25s without JAX, which would reserve most of a GPU's memory as it does."""
+    unused = "jax" not in sys.modules
+    if unused:
+        sys.modules["jax"] = None  # type: ignore[assignment]
+    try:
+        import bm25s
+    finally:
+        if unused:
+            del sys.modules["jax"]
+    return bm25s
+
+
+def _ranked(index: Any, queries: Sequence[list[str]], most: int) -> np.ndarray:
     """Return the indices of texts among the first `most` of a query, in the order of `nearest`."""
     ranks = [pd.DataFrame({"text": [], "rank": [], "score": []}, dtype=int)]
     for words in queries:
