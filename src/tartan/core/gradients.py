@@ -64,10 +64,12 @@ def dot(
 def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
     """Yield vectors joined to fewer of at most `size` numbers; a longer one stays as it is."""
     group: list[Tensor] = []
+    total = 0  # summed up as it grows: many lengths of tensors take longer than a kernel
     for vector in vectors:
-        if group and sum(map(len, group)) + len(vector) > size:
+        total += vector.numel()
+        if group and total > size:
             yield torch.cat(group)
-            group = []
+            group, total = [], vector.numel()
         group.append(vector)
     if group:
         yield group[0] if len(group) == 1 else torch.cat(group)
