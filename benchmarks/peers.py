@@ -160,7 +160,7 @@ def _cosine(left: list[Tensor | None], right: list[Tensor | None]) -> float:
 def compare_with_published(case: Case, rounds: int, folder: Path, device: torch.device) -> Row:
     """Compare META-TARTAN with a step like that of the authors' code."""
     built = build_case(case, rounds + 1, folder, device)
-    peer = PublishedStep(built, int(built.config.micro_batch_size))
+    peer = PublishedStep(built, built.data.micro_batch_size(str(built.config.trainer.accelerator)))
     # it makes its micro-batches on the CPU
     batches = built.batches(torch.device("cpu"))
     return _compare("published code's step", case, built, peer.step, batches, rounds)

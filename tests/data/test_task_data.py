@@ -187,3 +187,14 @@ def test_batches_of_many_parts_come_from_workers_where_few_files_may_be_open(cac
         assert sum(len(part.inputs) for part in batch.micro_batches) > 600
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_large_gpu_gets_larger_micro_batches_unless_their_size_is_given(
+    monkeypatch, data_dir, cache_dir
+):
+    data = toy_data(data_dir, cache_dir)
+    assert data.micro_batch_size("cpu") == 16
+    monkeypatch.setattr("tartan.data.task_data.is_on_cuda", lambda accelerator: True)
+    assert data.micro_batch_size("gpu") * data.prepared.max_length == 2**14
+    given = toy_data(data_dir, cache_dir, sizes={"micro_batch_size": 3})
+    assert given.micro_batch_size("gpu") == 3

@@ -48,9 +48,10 @@ def estimate_stages(
     `seconds` of all steps; `GiB`, peak memory of the process, or of the tensors on a GPU.
     """
     chain = StageChain(config, Path(config.run.folder), prepared, stages)
+    micro = chain.data().micro_batch_size(str(config.trainer.accelerator))
     rows = {}
     for name, stage in stages.items():
-        largest = max(MICRO_BATCHES * int(config.micro_batch_size), stage.sampled or 1)
+        largest = max(MICRO_BATCHES * micro, stage.sampled or 1)
         sizes = [min(size, largest) for size in (stage.batch_size, stage.meta_batch_size)]
         config.run.stage = name
         module, data = chain.build(

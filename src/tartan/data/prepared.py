@@ -46,6 +46,11 @@ class Prepared:
         return Monitor((self.end_task if self.held_out is None else self.held_out).metric)
 
     @property
+    def max_length(self) -> int | None:
+        """Longest input [tokens]; None for images."""
+        return getattr(self.held_out or self.end_task, "max_length", None)
+
+    @property
     def fingerprints(self) -> dict[str, str]:
         """A checksum of each split and of each auxiliary task's examples."""
         splits = self.end_task.fingerprints if self.held_out is None else {}

@@ -18,7 +18,7 @@ import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch.utils.data import DataLoader
 
-from tartan.core.device import is_cpu, is_on_cpu
+from tartan.core.device import is_cpu, is_on_cpu, is_on_cuda
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.data.batches import (
@@ -35,6 +35,9 @@ from tartan.encoders.text_encoder import packs_texts
 from tartan.errors import UserError
 from tartan.settings import Checked, Count, Natural, checked
 
+GPU_TOKENS = 2**14
+"""Tokens of a micro-batch that keep a large GPU busy; some 8 GB with RoBERTa-base."""
+
 
 @dataclass(frozen=True)
 class BatchSizes(Checked):
@@ -43,7 +46,8 @@ class BatchSizes(Checked):
     Attributes:
         batch_size: examples of each task in an optimiser step [examples].
         meta_batch_size: examples of `B_val` [examples].
-        micro_batch_size: examples that go through the body at once in training: bounds memory
+        micro_batch_size: examples that go through the body at once in training: bounds memory;
+            None takes 16, on a CUDA GPU as many as have 16,384 tokens at the maximum length
             [examples].
         evaluation_batch_size: the same in evaluations [examples].
         packed: put texts into rows without padding, where the encoder reads such rows and there is
@@ -56,7 +60,7 @@ class BatchSizes(Checked):
 
     batch_size: Count = 32
     meta_batch_size: Count = 32
-    micro_batch_size: Count = 16
+    micro_batch_size: Count | None = None
     evaluation_batch_size: Count = 64
     packed: bool = True
     epoch_steps: Count | None = None
@@ -172,6 +176,13 @@ class TaskData(pl.LightningDataModule):
         examples = max(others) if end_task is None else end_task
         return math.ceil(examples / self.sizes.batch_size)
 
+    def micro_batch_size(self, accelerator: str = "auto") -> int:
+        """Return how many examples go through the body at once in training."""
+        given, longest = self.sizes.micro_batch_size, self.prepared.max_length
+        if given is not None or longest is None or not is_on_cuda(accelerator):
+            return given or 16
+        return max(16, GPU_TOKENS // longest)
+
     def steps(
         self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
     ) -> StepBatches:
@@ -179,7 +190,7 @@ class TaskData(pl.LightningDataModule):
 
         Lightning's names of accelerator and precision decide how batches are split and laid out.
         """
-        prepared, sizes = self.prepared, self.sizes
+        prepared, sizes, micro = self.prepared, self.sizes, self.micro_batch_size(accelerator)
         layout: dict[str, Any] = {
             "packed": self._packs(accelerator, precision, trains=True),
             "on_cpu": is_on_cpu(accelerator),
@@ -187,13 +198,13 @@ class TaskData(pl.LightningDataModule):
         tasks, meta = {}, None
         for name in needs.tasks:
             objective = prepared.objective(name)
-            collate = objective.collate(prepared.encoder, sizes.micro_batch_size, **layout)
+            collate = objective.collate(prepared.encoder, micro, **layout)
             auxiliary = prepared.auxiliaries.get(name)
             group = None if auxiliary is None else auxiliary[1].draw_group
             tasks[name] = TaskExamples(prepared.rows(name), collate, sizes.batch_size, group)
         if needs.meta:
             collate = prepared.classification.collate(
-                prepared.encoder, sizes.micro_batch_size, training=False, **layout
+                prepared.encoder, micro, training=False, **layout
             )
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
         return StepBatches(tasks, meta, self.epoch_steps(needs), self.seed, needs)

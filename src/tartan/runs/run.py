@@ -171,11 +171,15 @@ class StageChain:
     def data(self, **sizes: int) -> TaskData:
         """Return the run's data in batches of these sizes (see `BatchSizes`)."""
         config = self._config
-        sizes |= {"micro_batch_size": int(config.micro_batch_size)}
         evaluation = int(config.evaluation_batch_size)
         return TaskData(
             self._prepared,
-            BatchSizes(evaluation_batch_size=evaluation, packed=bool(config.packed), **sizes),
+            BatchSizes(
+                micro_batch_size=config.micro_batch_size,
+                evaluation_batch_size=evaluation,
+                packed=bool(config.packed),
+                **sizes,
+            ),
             seed=int(config.seed),
             num_workers=config.num_workers,
         )

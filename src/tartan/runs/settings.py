@@ -58,7 +58,7 @@ class RunSettings(Checked):
     seed: Natural
     data_dir: str | None
     cache_dir: Text
-    micro_batch_size: Count
+    micro_batch_size: Count | None
     packed: bool
     gradient_checkpointing: bool
     evaluation_batch_size: Count
