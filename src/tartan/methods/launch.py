@@ -53,8 +53,7 @@ def clean_processes() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        lost = isinstance(error, distributed.DistError) or "gloo" in str(error)
-        if lost and distributed.is_initialized():
+        if isinstance(error, distributed.DistError) or "gloo" in str(error):
             raise UserError(
                 "another process of this run has ended unexpectedly (killed, or out of memory?); "
                 "run the same command to continue from the last checkpoint"

@@ -21,7 +21,16 @@ SMALL = 2**16  # to which tensors are sent together, because sending each costs 
 T = TypeVar("T")
 
 
-class ReplicaStrategy(DDPStrategy):
+class _Aborts:
+    """A strategy that waits for no other process once this one has failed."""
+
+    def on_exception(self, exception: BaseException) -> None:
+        """Abort sums under way: what ends the run would wait for them on a GPU."""
+        if distributed.is_initialized() and distributed.get_backend() == "nccl":
+            distributed.distributed_c10d._abort_process_group()
+
+
+class ReplicaStrategy(_Aborts, DDPStrategy):
     """Lightning's DDP strategy and options, without `DistributedDataParallel`.
 
     That wrapper sums gradients when `backward` of a whole loss ends, and does not see those of
@@ -41,7 +50,7 @@ class ReplicaStrategy(DDPStrategy):
             distributed.broadcast(tensor.detach(), 0)
 
 
-class ShardStrategy(ModelParallelStrategy):
+class ShardStrategy(_Aborts, ModelParallelStrategy):
     """Lightning's FSDP2: each process holds a shard of the body; checkpoints are single files."""
 
     def __init__(self) -> None:
