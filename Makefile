@@ -16,7 +16,7 @@ DEVICE ?= cuda
 DEMO_STEPS ?= 100
 DEMO := runs/report_demo
 
-.PHONY: help setup quickstart report-demo compare study test test-contract test-slow test-distributed torture fuzz bench \
+.PHONY: help setup quickstart report-demo compare study test test-contract test-slow test-distributed fuzz bench \
 	bench-full gpu-check walkthrough docs lint format clean
 
 help:
@@ -28,7 +28,6 @@ help:
 	@echo "make test-contract  run the slow contract tests: whole runs, kills, the wheel"
 	@echo "make test-slow   run the slow tests: whole trainings, kills, notebooks, the quickstart"
 	@echo "make test-distributed  prove that several processes train what one does (minutes)"
-	@echo "make torture     kill runs 60 times and damage their files in between"
 	@echo "make fuzz        read 2,000 inputs that were changed at random; each is read or refused in a line"
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
@@ -78,9 +77,6 @@ test-slow: $(DOCS_READY)
 
 test-distributed: $(READY)
 	$(BIN)/python -m pytest -m processes -n $(WORKERS) --dist worksteal
-
-torture: $(READY)
-	$(BIN)/python -m pytest -s -m manual tests/test_torture.py
 
 fuzz: $(READY)
 	$(BIN)/python -m pytest -s -m manual tests/test_fuzz.py

@@ -85,6 +85,8 @@ def test_rows_know_their_lines(tmp_path):
 def test_columns_without_a_name_are_left_out_and_a_blank_before_a_quote(tmp_path):
     table = table_of(tmp_path, "t.csv", b',text, label,\n0,"a, c", "b",\n')
     assert values_of(table) == [{"text": "a, c", "label": "b"}]
+    table = table_of(tmp_path, "t.tsv", b'text\t label\n"a\tc"\t "b"\n')
+    assert values_of(table) == [{"text": "a\tc", "label": "b"}]
 
 
 HEAD, LINE = b"text,label\na,A\n", b'{"text": "a", "label": "A"}\n'

@@ -196,5 +196,6 @@ def test_a_large_gpu_gets_larger_micro_batches_unless_their_size_is_given(
     assert data.micro_batch_size("cpu") == 16
     monkeypatch.setattr("tartan.data.task_data.is_on_cuda", lambda accelerator: True)
     assert data.micro_batch_size("gpu") * data.prepared.max_length == 2**14
+    assert data.micro_batch_size("gpu", alone=False) == 16  # they share a batch's micro-batches
     given = toy_data(data_dir, cache_dir, sizes={"micro_batch_size": 3})
     assert given.micro_batch_size("gpu") == 3

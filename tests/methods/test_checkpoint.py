@@ -80,6 +80,9 @@ def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
     frame = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})  # its items are column names
     assert torch.equal(module(frame), module(TEXTS))
+    frame.to_csv(tmp_path / "t.csv")
+    with pytest.raises(UserError, match="is a file"):
+        module(str(tmp_path / "t.csv"))
 
 
 def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):

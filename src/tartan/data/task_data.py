@@ -47,7 +47,7 @@ class BatchSizes(Checked):
         batch_size: examples of each task in an optimiser step [examples].
         meta_batch_size: examples of `B_val` [examples].
         micro_batch_size: examples that go through the body at once in training: bounds memory;
-            None takes 16, on a CUDA GPU as many as have 16,384 tokens at the maximum length
+            None takes 16, on a single CUDA GPU as many as have 16,384 tokens at the maximum length
             [examples].
         evaluation_batch_size: the same in evaluations [examples].
         packed: put texts into rows without padding, where the encoder reads such rows and there is
@@ -127,7 +127,7 @@ class TaskData(pl.LightningDataModule):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             atexit.register(_end_workers)
         return StepLoader(
-            self.steps(needs, *self._arithmetic()),
+            self.steps(needs, *self._arithmetic(), alone=trainer.world_size == 1),
             next_step,
             collate_fn=share,
             num_workers=workers,
@@ -176,21 +176,31 @@ class TaskData(pl.LightningDataModule):
         examples = max(others) if end_task is None else end_task
         return math.ceil(examples / self.sizes.batch_size)
 
-    def micro_batch_size(self, accelerator: str = "auto") -> int:
-        """Return how many examples go through the body at once in training."""
+    def micro_batch_size(self, accelerator: str = "auto", *, alone: bool = True) -> int:
+        """Return how many examples go through the body at once in training.
+
+        Several processes, of which this is not `alone`, share a batch's micro-batches.
+        """
         given, longest = self.sizes.micro_batch_size, self.prepared.max_length
-        if given is not None or longest is None or not is_on_cuda(accelerator):
+        if given is not None or longest is None or not (alone and is_on_cuda(accelerator)):
             return given or 16
         return max(16, GPU_TOKENS // longest)
 
     def steps(
-        self, needs: BatchNeeds, accelerator: str = "auto", precision: str = "32-true"
+        self,
+        needs: BatchNeeds,
+        accelerator: str = "auto",
+        precision: str = "32-true",
+        *,
+        alone: bool = True,
     ) -> StepBatches:
         """Return the batches of every step of a module.
 
-        Lightning's names of accelerator and precision decide how batches are split and laid out.
+        Lightning's names of accelerator and precision decide how batches are split and laid out,
+        and whether a process trains `alone`.
         """
-        prepared, sizes, micro = self.prepared, self.sizes, self.micro_batch_size(accelerator)
+        prepared, sizes = self.prepared, self.sizes
+        micro = self.micro_batch_size(accelerator, alone=alone)
         layout: dict[str, Any] = {
             "packed": self._packs(accelerator, precision, trains=True),
             "on_cpu": is_on_cpu(accelerator),

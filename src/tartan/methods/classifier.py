@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -45,6 +46,8 @@ class EndTaskClassifier(TaskModule):
         a tokenizer (or, of images, the data) has made of them.
         """
         task, _ = self._evaluated()
+        if isinstance(texts, str) and os.path.exists(texts):  # noqa: PTH110
+            raise UserError(f"{texts} is a file, not a text; tartan predict reads files")
         if isinstance(texts, str | pd.DataFrame) or (
             isinstance(texts, Mapping) and "text" in texts
         ):
