@@ -38,6 +38,7 @@ TESTS = {
     ],
 }
 """Tests of each item; those of `processes` need two GPUs."""
+PARALLEL = ("core", "methods")
 ITEMS = (*TESTS, "bench", "waits")
 TIMEOUT_S = 600
 """Time after which a part has failed [s]."""
@@ -50,7 +51,9 @@ def parts_of(item: str, device: str, folder: Path) -> Iterator[tuple[str, list[s
     if item in TESTS:
         for chosen in TESTS[item]:
             fast = ["-m", "not slow and not processes and not manual"] if item == "methods" else []
-            yield chosen, ["-m", "pytest", "-q", "-p", "no:cacheprovider", *fast, chosen]
+            # in processes, each of which launches kernels; names as they fail, not at the end
+            many = ["-n", "auto", "--dist", "worksteal", "-v"] if item in PARALLEL else ["-q"]
+            yield chosen, ["-m", "pytest", "-p", "no:cacheprovider", *many, *fast, chosen]
         return
     for batch, longest in SHAPES[device]:
         texts = folder / f"texts-{longest}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -213,6 +214,7 @@ def measure_waits(case: Case, folder: Path, device: torch.device) -> Row:
 
 def peak_bytes(run: Callable[[], object], device: torch.device) -> int:
     """Return the peak of tensors that `run` allocates, beyond those there before it [bytes]."""
+    gc.collect()  # what is freed meanwhile would be subtracted
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
         before = torch.cuda.memory_allocated(device)
