@@ -39,6 +39,7 @@ TESTS = {
 }
 """Tests of each item; those of `processes` need two GPUs."""
 PARALLEL = ("core", "methods")
+"""Items whose tests run in as many processes as there are cores, or one would take too long."""
 ITEMS = (*TESTS, "bench", "waits")
 TIMEOUT_S = 600
 """Time after which a part has failed [s]."""
@@ -51,7 +52,7 @@ def parts_of(item: str, device: str, folder: Path) -> Iterator[tuple[str, list[s
     if item in TESTS:
         for chosen in TESTS[item]:
             fast = ["-m", "not slow and not processes and not manual"] if item == "methods" else []
-            # in processes, each of which launches kernels; names as they fail, not at the end
+            # -v: a part that is stopped has named what failed
             many = ["-n", "auto", "--dist", "worksteal", "-v"] if item in PARALLEL else ["-q"]
             yield chosen, ["-m", "pytest", "-p", "no:cacheprovider", *many, *fast, chosen]
         return

@@ -188,7 +188,7 @@ def test_more_texts_than_there_are_is_an_error(examples):
 def test_bm25_does_not_load_jax(tmp_path):
     (tmp_path / "jax").mkdir()
     (tmp_path / "jax/__init__.py").write_text("raise SystemExit('reserves a GPU')")
-    code = "from tartan.data.selection import nearest; print(nearest(['a b', 'c d'], ['c'], 1, 0))"
+    code = "from tartan.data.selection import nearest; nearest(['a b', 'c d'], ['c'], 1, 0)"
     path = {"PYTHONPATH": f"{tmp_path}:{PYTHONPATH}"}
     done = subprocess.run([sys.executable, "-c", code], env=os.environ | path, check=False)
     assert done.returncode == 0

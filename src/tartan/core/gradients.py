@@ -64,7 +64,7 @@ def dot(
 def chunked(vectors: Iterable[Tensor], size: int) -> Iterator[Tensor]:
     """Yield vectors joined to fewer of at most `size` numbers; a longer one stays as it is."""
     group: list[Tensor] = []
-    total = 0  # summed up as it grows: many lengths of tensors take longer than a kernel
+    total = 0  # kept: asking all tensors for their lengths each time takes longer than a kernel
     for vector in vectors:
         total += vector.numel()
         if group and total > size:

@@ -36,7 +36,7 @@ from tartan.errors import UserError
 from tartan.settings import Checked, Count, Natural, checked
 
 GPU_TOKENS = 2**14
-"""Tokens of a micro-batch that keep a large GPU busy; some 8 GB with RoBERTa-base."""
+"""Tokens of a micro-batch that keep a large GPU busy; some 8 GiB with RoBERTa-base."""
 
 
 @dataclass(frozen=True)
@@ -196,8 +196,8 @@ class TaskData(pl.LightningDataModule):
     ) -> StepBatches:
         """Return the batches of every step of a module.
 
-        Lightning's names of accelerator and precision decide how batches are split and laid out,
-        and whether a process trains `alone`.
+        Lightning's names of accelerator and precision, and whether a process trains `alone`, decide
+        how batches are split and laid out.
         """
         prepared, sizes = self.prepared, self.sizes
         micro = self.micro_batch_size(accelerator, alone=alone)

@@ -46,7 +46,7 @@ class EndTaskClassifier(TaskModule):
         a tokenizer (or, of images, the data) has made of them.
         """
         task, _ = self._evaluated()
-        if isinstance(texts, str) and os.path.exists(texts):  # noqa: PTH110
+        if isinstance(texts, str) and os.path.isfile(texts):  # noqa: PTH113
             raise UserError(f"{texts} is a file, not a text; tartan predict reads files")
         if isinstance(texts, str | pd.DataFrame) or (
             isinstance(texts, Mapping) and "text" in texts

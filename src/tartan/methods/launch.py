@@ -19,6 +19,8 @@ _RANKS = ("RANK", "LOCAL_RANK", "SLURM_PROCID")
 """Variables with a process's number, of torchrun, Lightning and srun; the first one set counts."""
 _OF_LIGHTNING = ("MASTER_ADDR", "MASTER_PORT", "NODE_RANK", "LOCAL_RANK", "WORLD_SIZE")
 """Variables that Lightning's launcher leaves, and would take for those of torchrun."""
+ABORTED = "sums under way were aborted"
+"""Note on an exception that ended a process group of NCCL."""
 
 
 def is_main_process() -> bool:
@@ -53,7 +55,9 @@ def clean_processes() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        if isinstance(error, distributed.DistError) or "gloo" in str(error):
+        lost = isinstance(error, distributed.DistError) or "gloo" in str(error)
+        # not in a rendezvous that failed
+        if lost and (distributed.is_initialized() or ABORTED in getattr(error, "__notes__", ())):
             raise UserError(
                 "another process of this run has ended unexpectedly (killed, or out of memory?); "
                 "run the same command to continue from the last checkpoint"

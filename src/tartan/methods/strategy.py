@@ -16,6 +16,7 @@ from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 from tartan.core.body import SharedBody, Summed
 from tartan.core.gradients import Gradient
 from tartan.core.task import Batch
+from tartan.methods.launch import ABORTED
 
 SMALL = 2**16  # to which tensors are sent together, because sending each costs more [numbers]
 T = TypeVar("T")
@@ -28,6 +29,7 @@ class _Aborts:
         """Abort sums under way: what ends the run would wait for them on a GPU."""
         if distributed.is_initialized() and distributed.get_backend() == "nccl":
             distributed.distributed_c10d._abort_process_group()
+            exception.add_note(ABORTED)
 
 
 class ReplicaStrategy(_Aborts, DDPStrategy):
