@@ -107,8 +107,8 @@ def test_the_new_transform_is_one_python_file_and_one_yaml_file(tmp_path, exampl
     node = yaml.safe_load(block("yaml", "# conf/auxiliary/aang_swap.yaml"))
     (swap,) = node["aang"]["transforms"].values()
     module, _, name = swap["_target_"].rpartition(".")
-    assert module == "tartan.objectives.composed.swap"
-    example("src/tartan/objectives/composed/swap.py")
+    assert module == "tartan.objectives.swap"
+    example("src/tartan/objectives/swap.py")
     option = f"+auxiliary.aang.transforms.swap={{_target_: swap_example.{name}}}"
     (base,) = node["defaults"]
     config = config_of([f"auxiliary={base}", option])

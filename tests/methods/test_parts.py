@@ -17,10 +17,7 @@ from tartan.errors import UserError
 from tartan.methods import FineTuning, MTTartan
 from tartan.methods.parts import node_of, rebuilt
 from tartan.objectives.base import is_objective
-from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output import Denoise
-from tartan.objectives.composed.representation import Bidirectional
-from tartan.objectives.composed.transform import Transform
+from tartan.objectives.composed import Bidirectional, Composed, Denoise, Transform
 from tartan.objectives.masked_lm import MaskedLM
 from tests.methods.lightning import toy_data, trainer
 

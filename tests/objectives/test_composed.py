@@ -9,7 +9,7 @@ import torch
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.kernels.attention import use_kernels
-from tartan.objectives.composed.representation import Bidirectional
+from tartan.objectives.composed import Bidirectional
 from tartan.objectives.layout import is_packed, spans
 from tests.encoders.bodies import random_body
 from tests.objectives.spaces import space

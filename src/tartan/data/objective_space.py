@@ -13,10 +13,7 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.kernels.packing import respects_pair_masks
-from tartan.objectives.composed.objective import Composed
-from tartan.objectives.composed.output import Output
-from tartan.objectives.composed.representation import Representation
-from tartan.objectives.composed.transform import Transform
+from tartan.objectives.composed import Composed, Output, Representation, Transform
 
 
 @dataclass(frozen=True)

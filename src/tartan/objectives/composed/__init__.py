@@ -1,1 +1,0 @@
-"""Objectives composed of a transform, a representation and an output (AANG)."""
