@@ -18,7 +18,7 @@ TITLES = {
     "labels": ("examples of each label", ""),
     "lengths": (
         "lengths of texts before they are cut, in tokens",
-        "enough: the max_length at which less than 1 % of the texts are cut",
+        "enough: the max_length that cuts less than 1 % of the texts; unknown: of the tokens",
     ),
     "repeats": (
         "texts that occur more than once, regardless of case and white space",
@@ -30,52 +30,37 @@ TITLES = {
         "unlabelled texts, and dev and test texts among them",
         "sharing: 13 words in a row with dev or test; auxiliary.decontaminate=true leaves them out",
     ),
-    "vocabulary": (
-        "how the encoder's vocabulary breaks words into pieces",
-        "pieces: of a word; broken: in 3 or more; times: as many as in everyday English",
-    ),
     "stages": (
         "estimated time and memory on this machine",
-        "scaled from a few steps; without evaluations, and less where patience ends a stage early",
+        "scaled from a few steps; without evaluations, baselines, and ends by patience",
     ),
 }
 """Title and explanation of each table."""
-_EXAMPLES = {"same": 3, "near": 3}
-"""Number of rows of the tables that show examples."""
-_MOST_ROWS, _MOST_CHARACTERS = 20, 60
+_MOST_ROWS = {"same": 3, "near": 3}
+"""Number of rows that are shown of a table, if not 20."""
+_MOST_CHARACTERS = 60
 
 
 def print_findings(findings: Findings) -> None:
     """Print all tables, then the recommendation."""
-    console, stages = Console(), findings.tables["stages"]
+    console, advice = Console(), findings.advice
     console.print(f"[bold]{escape(findings.title)}: what would be trained on[/bold]\n")
     for name, (title, note) in TITLES.items():
         frame = findings.tables[name]
         if len(frame):
-            title = f"{len(frame):,} {title}" if name in _EXAMPLES else title
-            _print_table(console, title, _short(frame, _EXAMPLES.get(name)))
+            shown = frame.head(_MOST_ROWS.get(name, 20))
+            more = f" ({len(shown)} of {len(frame):,})" if len(shown) < len(frame) else ""
+            _print_table(console, title + more, shown)
             console.print(f"[dim]{escape(note)}[/dim]\n" if note else "", highlight=False)
-    total = duration(stages["seconds"].sum() * (2 if findings.with_baseline else 1))
-    baseline = " (with fine-tuning at equal cost)" if findings.with_baseline else ""
-    console.print(f"up to {total} in all{baseline}; the machine has {findings.memory_gib:.1f} GiB")
-    advice = findings.advice
+    total = duration(findings.tables["stages"]["seconds"].sum())
+    console.print(f"up to {total} in all; the machine has {findings.memory_gib:.1f} GiB")
     _print_items(console, f"Begin with {' '.join(advice.options)}", advice.reasons)
     _print_items(console, "Look out", advice.warnings)
-    _print_items(console, "Remarks of the run itself", findings.remarks)
 
 
 def escape(text: str) -> str:
     """Return text with markup and control characters made harmless for the terminal."""
     return markup.escape(printable(text))
-
-
-def _short(frame: pd.DataFrame, most: int | None) -> pd.DataFrame:
-    """Return the first `most` rows; or of a long table the first and last ones."""
-    if most is not None or len(frame) <= _MOST_ROWS:
-        return frame.head(most or _MOST_ROWS)
-    half = _MOST_ROWS // 2
-    gap = pd.DataFrame("", [f"... {len(frame) - _MOST_ROWS:,} more"], frame.columns)
-    return pd.concat([frame.head(half), gap, frame.tail(half)])
 
 
 def _print_table(console: Console, title: str, frame: pd.DataFrame) -> None:
@@ -99,9 +84,4 @@ def _print_items(console: Console, title: str, items: Sequence[str]) -> None:
     if items:
         console.print(f"\n[bold]{escape(title)}[/bold]", highlight=False)
     for text in items:
-        wrapped = textwrap.fill(
-            text, console.width - 1, initial_indent="- ", subsequent_indent="  ",
-            break_long_words=False, break_on_hyphens=False,
-        )  # fmt: skip
-        # already wrapped, and an option must not be broken, so that it can be copied
-        console.print(escape(wrapped), highlight=False, soft_wrap=True)
+        console.print(f"- {escape(text)}", highlight=False)

@@ -1,4 +1,4 @@
-"""Finds labelled texts that occur twice: in a split, in two splits, or in an unlabelled corpus."""
+"""Looks at texts: their lengths in tokens, those that occur twice, and those in unlabelled text."""
 
 from __future__ import annotations
 
@@ -8,11 +8,17 @@ from typing import Any
 import datasets
 import numpy as np
 import pandas as pd
+from transformers import PreTrainedTokenizerBase
 
+from tartan.core.seeding import generator_for
 from tartan.data.overlap import NgramIndex, folded, nearest_duplicates
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 
+MOST_TEXTS, MOST_CHARACTERS = 5_000, 20_000
+"""Number of texts of a source that are tokenised, and of their characters; it takes seconds."""
+LOST = 0.01
+"""Maximum share of the texts that are cut at the recommended length."""
 _AT_ONCE = 10_000
 
 
@@ -33,6 +39,48 @@ def labelled_examples(prepared: Prepared) -> pd.DataFrame:
             part["key"] = [folded(text) for text in texts.whole]
         parts.append(part)
     return pd.concat(parts, ignore_index=True)
+
+
+def sample_of(texts: datasets.Dataset, name: str) -> list[str]:
+    """Return the source's texts that are not blank, or a random part; the same at every call."""
+    order = generator_for(0, "check", "sample", name).permutation(len(texts))[:MOST_TEXTS]
+    filled = filter(None, texts.select(order)["text"])
+    return [text[:MOST_CHARACTERS] for text in filled if not text.isspace()]
+
+
+def lengths(
+    samples: Mapping[str, Sequence[str]],
+    limits: Mapping[str, int],
+    tokenizer: PreTrainedTokenizerBase,
+) -> pd.DataFrame:
+    """Return the lengths of texts before they are cut, special tokens included [tokens].
+
+    The columns are `median`, `95_%`, `longest`, `max_length`, at which `limits` cuts a source's
+    texts, `cut_%` of texts, `lost_%` of tokens, `enough`, at which less than 1 % are cut, and
+    `unknown_%` of tokens, which stand for words that the vocabulary lacks.
+    """
+    rows = {}
+    for source, texts in samples.items():
+        encoded = tokenizer(list(texts), verbose=False)["input_ids"]
+        sizes = np.array([len(ids) for ids in encoded])
+        unknown = sum(ids.count(tokenizer.unk_token_id) for ids in encoded)
+        rows[source] = {
+            "median": float(np.median(sizes)),
+            "95_%": float(np.quantile(sizes, 0.95)),
+            "longest": int(sizes.max()),
+            "max_length": limits[source],
+            "cut_%": 100 * float(np.mean(sizes > limits[source])),
+            "lost_%": 100 * float(np.maximum(sizes - limits[source], 0).sum() / sizes.sum()),
+            "enough": enough_length(sizes),
+            "unknown_%": 100 * unknown / float(sizes.sum()),
+        }
+    return pd.DataFrame.from_dict(rows, orient="index")
+
+
+def enough_length(sizes: np.ndarray) -> int:
+    """Return the smallest multiple of 8 that less than `LOST` of `sizes` `(texts,)` exceed."""
+    may_exceed = int(np.ceil(LOST * len(sizes))) - 1
+    return int(-(-np.sort(sizes)[-1 - may_exceed] // 8) * 8)
 
 
 def repeats(examples: pd.DataFrame) -> pd.DataFrame:

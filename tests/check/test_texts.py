@@ -1,15 +1,18 @@
-"""Repeated, leaked and nearly equal texts, in numbers known beforehand and against a reference."""
+"""Lengths in tokens; repeated, leaked and nearly equal texts, in numbers known beforehand."""
 
 from __future__ import annotations
 
 import datasets
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.check.overlap import in_corpora, near_duplicates, repeats, same_texts
+from tartan.check import texts
+from tartan.check.texts import in_corpora, near_duplicates, repeats, same_texts
 from tartan.data.overlap import folded, words_of
+from tartan.encoders.tiny import TinyEncoder
 from tests.check.made_up import CORPUS, DEV, TEST, TRAIN
 
 
@@ -78,3 +81,32 @@ def test_near_duplicates_are_those_of_a_slow_reference(dev, train):
             assert found.loc[line, "similarity"] == pytest.approx(best)
             assert jaccard(text, found.loc[line, "train_text"]) == pytest.approx(best)
             assert train[found.loc[line, "train_line"] - 1] == found.loc[line, "train_text"]
+
+
+def test_lengths_are_those_before_texts_are_cut():
+    # pieces of the tiny encoder are pairs of letters, between two special tokens
+    samples = {"train": ["ab"] * 98 + ["ab" * 8, "ab" * 18], "dev": ["ab \u4e00"]}
+    limits = {"train": 12, "dev": 12}
+    found = texts.lengths(samples, limits, TinyEncoder().load().tokenizer)
+    train = found.loc["train"]
+    assert (train["median"], train["longest"], train["cut_%"]) == (3, 20, 1)
+    assert train["lost_%"] == pytest.approx(100 * 8 / (98 * 3 + 10 + 20))
+    assert train["enough"] == 24
+    assert found["unknown_%"].tolist() == [0, 25]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "enough"), [([8] * 99 + [100], 104), ([8] * 199 + [100], 8), ([9, 3], 16)]
+)
+def test_less_than_a_hundredth_exceeds_the_length_that_is_enough(sizes, enough):
+    assert texts.enough_length(np.array(sizes)) == enough
+    assert np.mean(np.array(sizes) > enough) < texts.LOST
+
+
+def test_a_sample_is_the_same_at_every_call_and_bounded(monkeypatch):
+    source = datasets.Dataset.from_dict({"text": ["", *(f"text {i}" for i in range(3000)), None]})
+    assert len(texts.sample_of(source, "dapt")) == 3000
+    monkeypatch.setattr(texts, "MOST_TEXTS", 100)
+    first, again, other = (texts.sample_of(source, name) for name in ("dapt", "dapt", "train"))
+    assert first == again != other
+    assert 98 <= len(first) <= 100
