@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tartan.compare import decision
-from tartan.compare.decision import Predictions, going_on, joined, runs_of, winner
+from tartan.compare.decision import Predictions, going_on, joined, winner
 from tartan.compare.folds import ALL, fold_of_rows, labelled_rows, load_task, write_folds
-from tartan.compare.plan import METHODS
 from tartan.errors import UserError
 from tartan.evaluation.metrics import named_metric
 
@@ -62,21 +60,6 @@ def test_folds_are_joined_by_example():
     part = predictions(finetune=0.5, tapt=0.8)
     both = joined([part, predictions(finetune=0.9, tapt=0.4)], ["finetune"])
     assert both.scores == pytest.approx({"finetune": 0.7})
-
-
-@pytest.mark.parametrize(("methods", "folds"), [(1, 2), (2, 5), (3, 5), (5, 3), (len(METHODS), 4)])
-def test_a_race_takes_no_more_runs_than_were_planned(methods, folds, monkeypatch):
-    """With every method as good as the others, so that none is dropped for its score."""
-    monkeypatch.setattr(decision, "RESAMPLES", 20)
-    names = [f"method{number}" for number in range(methods)]
-    rows = np.eye(2, dtype=np.float32)[LABELS[:4]]
-    level = dict.fromkeys(names, rows)
-    left, runs = names, 0
-    for fold in range(folds):
-        runs += len(left)
-        part = Predictions(LABELS[:4], {n: level[n] for n in left}, named_metric("accuracy", 2))
-        left = going_on(part, fold + 1, names[0])
-    assert runs + 1 == runs_of(methods, folds)
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.sampled_from("ab")), min_size=40, max_size=80))

@@ -33,14 +33,14 @@ def test_a_method_with_two_stages_spends_half_on_each():
         "finetune": {"finetune": StepCost(2.0, 1.0)},
         "dapt": {"dapt": StepCost(5.0, 2.0), "finetune": StepCost(2.0, 1.0)},
     }
-    plan = plan_of(request_of(["steps=500"]), 5, 10, costs, start=7.0)
+    plan = plan_of(request_of(["steps=500"]), costs, start=7.0)
     assert plan.steps == {"finetune": {"finetune": 500}, "dapt": {"dapt": 100, "finetune": 250}}
     assert plan.run_seconds == pytest.approx({"finetune": 507, "dapt": 457})
 
 
 @given(COSTS, st.integers(100, 1000))
 def test_every_method_spends_the_budget_but_for_half_a_step_a_stage(costs, steps):
-    plan = plan_of(request_of([f"steps={steps}"]), 5, 10, costs, start=0)
+    plan = plan_of(request_of([f"steps={steps}"]), costs, start=0)
     budget = steps * min(list(stages.values())[-1].flops for stages in costs.values())
     for method, stages in plan.steps.items():
         total = sum(costs[method][stage].flops * number for stage, number in stages.items())
@@ -49,16 +49,25 @@ def test_every_method_spends_the_budget_but_for_half_a_step_a_stage(costs, steps
 
 
 @given(COSTS, st.floats(1, 5000))
-def test_the_runs_fit_into_the_minutes_or_the_least_sensible_time_is_named(costs, minutes):
+def test_one_fold_and_the_last_run_fit_or_the_least_sensible_time_is_named(costs, minutes):
     request = request_of([f"minutes={minutes}"])
     try:
-        plan = plan_of(request, 5, 10, costs, start=5)
+        plan = plan_of(request, costs, start=5, spent=60)
     except UserError as error:
         least = int(str(error).partition("take minutes=")[2].partition(",")[0])
         assert least > minutes
-        plan = plan_of(request_of([f"minutes={least}"]), 5, 10, costs, start=5)
+        plan = plan_of(request_of([f"minutes={least}"]), costs, start=5, spent=60)
         minutes = least
-    assert 10 * max(plan.run_seconds.values()) <= 60 * minutes + 1e-6
+    assert plan.seconds == 60 * minutes - 60
+    assert plan.seconds_of_fold(costs) + plan.final_seconds <= plan.seconds + 1e-6
+
+
+def test_runs_are_shorter_only_where_one_fold_does_not_fit():
+    costs = {name: {name: StepCost(1.0, 1.0)} for name in ("finetune", "mt_tartan")}
+    fits = plan_of(request_of(["minutes=18"]), costs, start=0)
+    assert fits.steps["finetune"] == {"finetune": 360}
+    shorter = plan_of(request_of(["minutes=9"]), costs, start=0)
+    assert shorter.steps["finetune"] == {"finetune": 180}
 
 
 def composed(request, method, *more):

@@ -99,12 +99,6 @@ def _is_close(predictions: Predictions, method: str, best: str, errors: float) -
     return method == best or behind.value <= errors * behind.error
 
 
-def runs_of(methods: int, folds: int) -> int:
-    """Return the largest number of runs that a race takes, the final one included."""
-    later = [min(methods, AT_MOST.get(fold, 2)) for fold in range(1, folds)]
-    return methods + sum(later) + 1
-
-
 def joined(parts: Sequence[Predictions], methods: Sequence[str]) -> Predictions:
     """Return the predictions of these methods for the examples of several folds together."""
     return Predictions(

@@ -19,7 +19,8 @@ tartan compare task.train=labels.csv [auxiliary.dapt.path=texts/] [minutes=30] [
 Finds the best way to train a classifier on your labels, and trains it. Methods race over folds of
 the labelled examples, each at the same cost. The simplest one within a standard error of the best
 is trained on all labels, and exported to FOLDER/best/classifier. Options of its own:
-  minutes=         time for the whole; it decides how long runs are, up to steps=
+  minutes=         time for the whole; it decides over how many folds the methods race, and
+                   shortens runs only where not even one fold fits
   folds=           parts of the labelled examples; by default 5, above 1,000 examples 3
   methods=finetune,tapt,dapt_tapt,mt_tartan
                    also dapt, tapt_mt_tartan, meta_tartan, tapt_meta_tartan, aang_static, aang

@@ -26,7 +26,7 @@ class Outcome:
     fold_of: Sequence[int]  # of each example
     methods: Sequence[str]  # the simplest first
     parts: Sequence[Predictions]  # for the held-out examples of each fold
-    finalists: Sequence[str]  # the methods that were trained on every fold
+    finalists: Sequence[str]  # the methods that were not dropped
     chosen: str  # the method that was trained on all labels
     test: Predictions | None  # of the chosen method, for a given test split
 
@@ -70,7 +70,7 @@ def worth(outcome: Outcome) -> str:
     if not others:
         return (
             "Unlabelled text was worth nothing here: no method that reads it kept up with "
-            f"fine-tuning ({metric}, {folds} folds)."
+            f"fine-tuning ({metric}; folds: {folds})."
         )
     best = max(others, key=both.scores.__getitem__)
     ahead = both.difference(best, baseline)
@@ -78,7 +78,7 @@ def worth(outcome: Outcome) -> str:
     return (
         f"Unlabelled text was worth {value} points of {metric} here (95 % interval {low} to "
         f"{high}): {best} against fine-tuning at equal cost, on {len(both.labels):,} labelled "
-        f"examples in {folds} folds."
+        f"examples (folds: {folds})."
     )
 
 
@@ -117,7 +117,7 @@ def _on_test(metric: str, test: Predictions) -> str:
 
 
 def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
-    """Return each labelled example with its fold and what each method predicted for it."""
+    """Return the examples of the folds that were raced, and what each method predicted for them."""
     frame = pd.DataFrame(outcome.rows)
     frame["fold"] = outcome.fold_of
     names = np.array(outcome.task.labels)
@@ -128,4 +128,5 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
                 predicted = names[part.probabilities[method].argmax(axis=1)]
                 column[frame["fold"] == fold] = predicted
         frame[f"predicted_{method}"] = column
-    return frame.sort_values("fold", kind="stable")
+    raced = frame[frame["fold"] < len(outcome.parts)]
+    return raced.sort_values("fold", kind="stable")

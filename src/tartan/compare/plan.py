@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -46,21 +46,30 @@ class Plan(Plain):
     """The content of `compare.json`: what was asked for, and what it was planned to be."""
 
     asked: dict[str, Any]  # the request's options, and checksums of its tables
-    folds: int
-    runs: int  # the largest number of them
+    seconds: float | None  # for all runs, if the time was given
     costs: dict[str, dict[str, StepCost]]  # of a step, by method and stage
     steps: dict[str, dict[str, int]]  # by method and stage
     run_seconds: dict[str, float]  # expected, by method [s]
 
+    def seconds_of_fold(self, methods: Iterable[str]) -> float:
+        """Return the time that these methods take on a fold [s]."""
+        return sum(self.run_seconds[method] for method in methods)
+
+    @property
+    def final_seconds(self) -> float:
+        """Return the time of the last run, of whichever method, on all labels [s]."""
+        return max(self.run_seconds.values())
+
 
 def plan_of(
-    request: Request, folds: int, runs: int, costs: Mapping[str, Mapping[str, StepCost]],
-    start: float, spent: float = 0.0,
-) -> Plan:  # fmt: skip
-    """Return the plan of runs that all cost the same, and together fit into `minutes`.
+    request: Request, costs: Mapping[str, Mapping[str, StepCost]], start: float, spent: float = 0.0
+) -> Plan:
+    """Return the plan of runs that all cost the same.
 
-    The stages of a method get equal shares of the cost. A run takes `start` seconds beside its
-    steps, and `spent` seconds are over already.
+    They cost `steps` of fine-tuning each. Only where one fold of all methods and the final run do
+    not fit into `minutes` are they shorter, because short runs mislead: the methods' learning
+    curves cross. The stages of a method get equal shares of the cost. A run takes `start` seconds
+    beside its steps, and `spent` seconds are over already.
 
     Raises:
         UserError: the runs would have fewer than `LEAST_STEPS`.
@@ -70,14 +79,16 @@ def plan_of(
         method: sum(step / len(stages) / cost.flops * cost.seconds for cost in stages.values())
         for method, stages in costs.items()
     }
-    slowest, count = max(seconds_of.values()), request.steps
+    count, seconds = request.steps, None
     if request.minutes is not None:
-        count = min(count, int(((60 * request.minutes - spent) / runs - start) / slowest))
+        seconds, runs = 60 * request.minutes - spent, len(costs) + 1
+        step_seconds = sum(seconds_of.values()) + max(seconds_of.values())
+        count = min(count, int((seconds - runs * start) / step_seconds))
         if count < min(LEAST_STEPS, request.steps):
-            least = math.ceil((spent + runs * (start + LEAST_STEPS * slowest)) / 60)
+            least = math.ceil((spent + runs * start + LEAST_STEPS * step_seconds) / 60)
             raise UserError(
-                f"minutes={request.minutes:g} is too short for up to {runs} runs here; take "
-                f"minutes={least}, or fewer methods= or folds="
+                f"minutes={request.minutes:g} is too short for {runs} runs here; take "
+                f"minutes={least}, or fewer methods="
             )
     steps = {
         method: {s: max(1, round(count * step / len(stages) / c.flops)) for s, c in stages.items()}
@@ -85,10 +96,12 @@ def plan_of(
     }
     times = {method: start + count * seconds for method, seconds in seconds_of.items()}
     return Plan(
-        asked=request.identity(), folds=folds, runs=runs,
+        asked=request.identity(),
+        seconds=seconds,
         costs={method: dict(stages) for method, stages in costs.items()},
-        steps=steps, run_seconds=times,
-    )  # fmt: skip
+        steps=steps,
+        run_seconds=times,
+    )
 
 
 def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None) -> dict[str, Any]:

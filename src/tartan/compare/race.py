@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from tartan.compare.decision import Predictions, going_on, joined, runs_of, winner
+from tartan.compare.decision import Predictions, going_on, joined, winner
 from tartan.compare.folds import (
     ALL,
     TEST,
@@ -69,23 +70,22 @@ class Race:
             raise UserError("folds: a race takes at least 2")
         fold_of = fold_of_rows(self._rows, folds)
         write_folds(task, self._rows, fold_of, self._tables)
-        plan = self._planned(folds)
+        plan = self._planned()
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])
         print(_table(plan), flush=True)
-        methods, left = list(request.methods), plan.runs
-        parts: list[Predictions] = []
+        methods, parts, left = list(request.methods), [], plan.seconds or math.inf
         for fold in range(folds):
-            remaining = left * max(plan.run_seconds.values())
+            fold_seconds = plan.seconds_of_fold(methods)
+            decided = len(methods) == 1 < len(request.methods)
+            if parts and (decided or left < fold_seconds + plan.final_seconds):
+                break
+            most = min(left, (folds - fold) * fold_seconds + plan.final_seconds)
             names = ", ".join(methods)
-            print(
-                f"fold {fold + 1} of {folds}: {names}; at most {duration(remaining)} left",
-                flush=True,
-            )
+            print(f"fold {fold + 1} of {folds}: {names}; at most {duration(most)} left", flush=True)
             parts.append(self._fold(fold, methods))
-            left -= len(methods)
+            left -= fold_seconds
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
-            left = min(left, 1 + (folds - fold - 1) * len(methods))
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
         best = request.folder / "best"
@@ -96,7 +96,7 @@ class Race:
             task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test
         )
 
-    def _planned(self, folds: int) -> Plan:
+    def _planned(self) -> Plan:
         """Return the stored plan of this comparison, or measure what steps cost, and make one."""
         request = self._request
         path, asked = request.folder / PLAN, request.identity()
@@ -108,8 +108,7 @@ class Race:
                     "another folder: folder=FOLDER"
                 )
             return plan
-        costs, start, spent = self._measured()
-        plan = plan_of(request, folds, runs_of(len(request.methods), folds), costs, start, spent)
+        plan = plan_of(request, *self._measured())
         write_text_durably(path, plan.model_dump_json(indent=1) + "\n")
         return plan
 
@@ -219,4 +218,4 @@ def _table(plan: Plan) -> str:
         for method, stages in plan.steps.items()
         for stage, steps in stages.items()
     ]
-    return f"up to {plan.runs} runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
+    return f"runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
