@@ -35,7 +35,16 @@ def test_a_method_with_two_stages_spends_half_on_each():
     }
     plan = plan_of(request_of(["steps=500"]), costs, start=7.0)
     assert plan.steps == {"finetune": {"finetune": 500}, "dapt": {"dapt": 100, "finetune": 250}}
-    assert plan.run_seconds == pytest.approx({"finetune": 507, "dapt": 457})
+
+
+def test_a_stage_whose_measured_steps_were_slowed_changes_nothing():
+    costs = {
+        "finetune": {"finetune": StepCost(2.0, 1.0)},
+        "mt_tartan": {"joint": StepCost(4.0, 2.0)},
+    }
+    slowed = costs | {"meta_tartan": {"joint": StepCost(6.0, 300.0)}}
+    for measured in (costs, slowed):
+        assert plan_of(request_of([]), measured, start=7.0).run_seconds == pytest.approx(367)
 
 
 @given(COSTS, st.integers(100, 1000))
@@ -59,7 +68,7 @@ def test_one_fold_and_the_last_run_fit_or_the_least_sensible_time_is_named(costs
         plan = plan_of(request_of([f"minutes={least}"]), costs, start=5, spent=60)
         minutes = least
     assert plan.seconds == 60 * minutes - 60
-    assert plan.seconds_of_fold(costs) + plan.final_seconds <= plan.seconds + 1e-6
+    assert (len(costs) + 1) * plan.run_seconds <= plan.seconds + 1e-6
 
 
 def test_runs_are_shorter_only_where_one_fold_does_not_fit():

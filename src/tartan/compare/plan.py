@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import yaml
@@ -47,18 +48,10 @@ class Plan(Plain):
 
     asked: dict[str, Any]  # the request's options, and checksums of its tables
     seconds: float | None  # for all runs, if the time was given
+    start: float  # time of a run beside its steps [s]
+    run_seconds: float  # expected time of a run [s]
     costs: dict[str, dict[str, StepCost]]  # of a step, by method and stage
     steps: dict[str, dict[str, int]]  # by method and stage
-    run_seconds: dict[str, float]  # expected, by method [s]
-
-    def seconds_of_fold(self, methods: Iterable[str]) -> float:
-        """Return the time that these methods take on a fold [s]."""
-        return sum(self.run_seconds[method] for method in methods)
-
-    @property
-    def final_seconds(self) -> float:
-        """Return the time of the last run, of whichever method, on all labels [s]."""
-        return max(self.run_seconds.values())
 
 
 def plan_of(
@@ -75,17 +68,16 @@ def plan_of(
         UserError: the runs would have fewer than `LEAST_STEPS`.
     """
     step = min(list(stages.values())[-1].flops for stages in costs.values())
-    seconds_of = {  # of a run that costs as much as one step
-        method: sum(step / len(stages) / cost.flops * cost.seconds for cost in stages.values())
-        for method, stages in costs.items()
-    }
+    # the median, because other programs may have slowed some of the few measured steps
+    step_seconds = step * median(
+        c.seconds / c.flops for own in costs.values() for c in own.values()
+    )
     count, seconds = request.steps, None
     if request.minutes is not None:
         seconds, runs = 60 * request.minutes - spent, len(costs) + 1
-        step_seconds = sum(seconds_of.values()) + max(seconds_of.values())
-        count = min(count, int((seconds - runs * start) / step_seconds))
+        count = min(count, int((seconds / runs - start) / step_seconds))
         if count < min(LEAST_STEPS, request.steps):
-            least = math.ceil((spent + runs * start + LEAST_STEPS * step_seconds) / 60)
+            least = math.ceil((spent + runs * (start + LEAST_STEPS * step_seconds)) / 60)
             raise UserError(
                 f"minutes={request.minutes:g} is too short for {runs} runs here; take "
                 f"minutes={least}, or fewer methods="
@@ -94,13 +86,13 @@ def plan_of(
         method: {s: max(1, round(count * step / len(stages) / c.flops)) for s, c in stages.items()}
         for method, stages in costs.items()
     }
-    times = {method: start + count * seconds for method, seconds in seconds_of.items()}
     return Plan(
         asked=request.identity(),
         seconds=seconds,
+        start=start,
+        run_seconds=start + count * step_seconds,
         costs={method: dict(stages) for method, stages in costs.items()},
         steps=steps,
-        run_seconds=times,
     )
 
 

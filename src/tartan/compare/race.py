@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 
 import pandas as pd
 
@@ -74,17 +75,17 @@ class Race:
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])
         print(_table(plan), flush=True)
-        methods, parts, left = list(request.methods), [], plan.seconds or math.inf
+        methods, parts, durations = list(request.methods), [], list[float]()
         for fold in range(folds):
-            fold_seconds = plan.seconds_of_fold(methods)
+            expected = fmean(durations or [plan.run_seconds])
+            left = (plan.seconds or math.inf) - sum(durations)
             decided = len(methods) == 1 < len(request.methods)
-            if parts and (decided or left < fold_seconds + plan.final_seconds):
+            if parts and (decided or left < (len(methods) + 1) * expected):
                 break
-            most = min(left, (folds - fold) * fold_seconds + plan.final_seconds)
-            names = ", ".join(methods)
-            print(f"fold {fold + 1} of {folds}: {names}; at most {duration(most)} left", flush=True)
+            most = duration(min(left, ((folds - fold) * len(methods) + 1) * expected))
+            print(f"fold {fold + 1} of {folds}: {', '.join(methods)}; {most} left", flush=True)
             parts.append(self._fold(fold, methods))
-            left -= fold_seconds
+            durations += [plan.start + seconds for seconds in self._seconds(fold, methods)]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
@@ -161,6 +162,12 @@ class Race:
         runs = {method: folder / method for method in methods}
         return self._predicted(runs, f"{fold}/held_out.jsonl")
 
+    def _seconds(self, fold: int, methods: Sequence[str]) -> list[float]:
+        """Return how long each method's training on a fold took [s]."""
+        folder = self._request.folder / "runs" / str(fold)
+        runs = [read_result(folder / method) for method in methods]
+        return [sum(stage.seconds for stage in run.stages) for run in runs]
+
     def _train(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> None:
@@ -213,9 +220,9 @@ def _table(plan: Plan) -> str:
             "stage": stage,
             "GFLOP a step": f"{plan.costs[method][stage].flops / 1e9:,.3g}",
             "steps": f"{steps:,}",
-            "a run takes": duration(plan.run_seconds[method]),
         }
         for method, stages in plan.steps.items()
         for stage, steps in stages.items()
     ]
-    return f"runs of equal cost\n{pd.DataFrame(rows).to_string(index=False)}"
+    takes = f"runs of equal cost, about {duration(plan.run_seconds)} each"
+    return f"{takes}\n{pd.DataFrame(rows).to_string(index=False)}"
