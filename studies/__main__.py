@@ -17,7 +17,7 @@ parts: the files of studies/conf/. Options of all runs follow as NAME=VALUE, e.g
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a part's cells that have no row yet, collect rows of runs, or write docs/results.md."""
+    """Train a part's cells that have no row yet, collect rows of runs, or write the pages."""
     options = _arguments(arguments)
     from studies.cells import collect, run_part
     from studies.part import all_parts, read_part
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _write(results: Path) -> None:
-    """Write the page and the figures of the committed rows."""
-    from studies.page import draw_costs, page_of
+    """Write the pages and the figures of the committed rows."""
+    from studies.page import draw_costs, draw_differences, main_rows, pages_of
     from studies.part import all_parts
     from studies.row import read_rows
     from tartan.figures import save
@@ -60,13 +60,16 @@ def _write(results: Path) -> None:
 
     parts = all_parts()
     rows = {name: read_rows(results / f"{name}.csv") for name in parts}
-    path = results.with_name(f"{results.name}.md")
-    write_text_durably(path, page_of(parts, rows))
-    for name, own in rows.items():
+    for name, text in zip(
+        (results.name, f"{results.name}_all"), pages_of(parts, rows), strict=True
+    ):
+        write_text_durably(results.with_name(f"{name}.md"), text)
+    save(draw_differences(parts, rows), results / "differences.svg")
+    for name, own in {**rows, "cost": main_rows(parts, rows)}.items():
         picture = draw_costs(own)
         if picture is not None:
             save(picture, results / f"{name}.svg")
-    print(path)
+    print(results.with_name(f"{results.name}.md"))
 
 
 def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -79,13 +82,13 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     )
     parser.add_argument(
         "action", choices=["run", "collect", "write"],
-        help="train what has no row yet, keep rows of runs trained elsewhere, or write the page",
+        help="train what has no row yet, keep rows of runs trained elsewhere, or write the pages",
     )  # fmt: skip
     parser.add_argument("part", nargs="?", help="a file of studies/conf/ (run: default all)")
     parser.add_argument("options", nargs="*", metavar="NAME=VALUE", help="options of all runs")
     parser.add_argument(
         "--results", type=Path, default=Path("docs") / "results", metavar="DIR",
-        help="the folder of the rows; the page is written beside it (default: docs/results)",
+        help="the folder of the rows; the pages are written beside it (default: docs/results)",
     )  # fmt: skip
     parser.add_argument(
         "--runs", type=Path, default=Path("runs") / "study", metavar="DIR",

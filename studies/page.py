@@ -1,4 +1,4 @@
-"""Writes `docs/results.md` and its figures from the rows, the parts' questions, and `page.md`."""
+"""Writes the pages of results and their figures from the rows, the parts, and two templates."""
 
 from __future__ import annotations
 
@@ -9,20 +9,17 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogFormatter
-from scipy.stats import rankdata
 
 from studies.estimate import (
     LEAST_SEEDS,
     SeedMean,
     answer,
-    by_seed,
     contrast_of,
     has_runs,
-    interval_words,
     markdown_table,
     mean_of,
     published_score,
@@ -46,8 +43,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
     panels = list(dict.fromkeys((row.task, row.labelled) for row in rows))
     settings = dict.fromkeys(row.setting for row in rows)
     picture = figure(2.2 + 4.4 * len(panels), 4.6)
-    all_axes = axes_of(picture, 1, len(panels))
-    for axes, (task, labelled) in zip(all_axes, panels, strict=True):
+    for axes, (task, labelled) in zip(axes_of(picture, 1, len(panels)), panels, strict=True):
         own = [row for row in rows if (row.task, row.labelled) == (task, labelled)]
         for index, setting in enumerate(settings):
             _draw_setting(axes, [row for row in own if row.setting == setting], style(index))
@@ -56,9 +52,48 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
         axes.xaxis.set_minor_formatter(LogFormatter(labelOnlyBase=False, minor_thresholds=(2, 0.5)))
         axes.set_xlabel("TFLOP of training")
         axes.set_title(figure_text(f"{task}, {labelled:,} labels"), loc="left", fontsize=10)
-    all_axes[0].set_ylabel(f"test {metric_label(rows[0].metric)} (%)")
+        axes.set_ylabel(f"test {metric_label(own[0].metric)} (%)")
     legend_below(picture, columns=4)
     return picture
+
+
+def draw_differences(parts: Parts, rows: Rows) -> Figure:
+    """Draw each main cell's difference from the part's first one on test, with its interval."""
+    shown = [name for name, part in parts.items() if part.main and rows[name]]
+    picture = figure(7.5, 1 + 0.9 * len(shown))
+    (axes,) = axes_of(picture)
+    for place, name in enumerate(shown):
+        base, *others = parts[name].main.items()
+        for index, (method, cell) in enumerate(others):
+            gain = contrast_of(Contrast(plus=[cell], minus=[base[1]]), rows[name], "test")
+            if gain is None:
+                continue
+            low, high = gain.interval or (gain.mean, gain.mean)
+            axes.errorbar(
+                [100 * gain.mean],
+                [-place - 0.22 * (index - 1)],
+                xerr=[[100 * (gain.mean - low)], [100 * (high - gain.mean)]],
+                **style(index + 1) | {"linestyle": "none"},
+                capsize=3,
+                label=method,
+            )
+    axes.axvline(0, color="0.4", linewidth=1)
+    titles = [parts[name].title.split(":")[0] for name in shown]
+    axes.set_yticks([-place for place in range(len(shown))], titles)
+    axes.set_xlabel("points on test against fine-tuning, at equal cost")
+    legend_below(picture, columns=3)
+    return picture
+
+
+def main_rows(parts: Parts, rows: Rows) -> list[Row]:
+    """Return the rows of the main cells' settings, of parts that have them at several budgets."""
+    chosen = []
+    for name, part in parts.items():
+        methods = {cell.partition("/")[2]: method for method, cell in part.main.items()}
+        own = [row for row in rows[name] if row.setting in methods]
+        if len({row.budget for row in own}) > 1:
+            chosen += [row.model_copy(update={"setting": methods[row.setting]}) for row in own]
+    return chosen
 
 
 def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: dict[str, Any]) -> None:
@@ -94,31 +129,36 @@ Parts = Mapping[str, Part]
 Rows = Mapping[str, Sequence[Row]]
 
 
-def page_of(parts: Parts, rows: Rows) -> str:
-    """Return the page as Markdown, from the parts by name, in order, and the rows of each."""
+def pages_of(parts: Parts, rows: Rows) -> tuple[str, str]:
+    """Return the page and its appendix as Markdown, from the parts by name and their rows."""
     scores = [line for name, part in parts.items() for line in _main_lines(part, rows[name])]
-    cases = _complete_cases(parts, rows)
     asked = [(q, rows[name]) for name, part in parts.items() for q in part.questions.values()]
     counts = Counter(answer(question, own) for question, own in asked)
     roberta = [r for own in rows.values() for r in own if "roberta" in r.encoder.lower()]
     tasks = ", ".join(sorted({row.task for row in roberta}))
-    template = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
-    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
-    page: str = environment.from_string(template).render(
-        scores=markdown_table(scores, left=3) if scores else "",
-        ranks=_ranks(cases),
-        cases=len(cases),
-        least=LEAST_SEEDS,
-        total=len(asked),
-        holds=counts["holds"],
-        refuted=counts["does not hold"],
-        open=counts["not decided"],
-        empty=sum(not has_runs(question, own) for question, own in asked),
-        answers="\n".join(_answers(parts, rows)),
-        parts=[_part(name, part, rows[name]) for name, part in parts.items()],
-        roberta=f"{plural(len(roberta), 'run')} on {tasks}" if roberta else "",
+    context = {
+        "scores": markdown_table(scores, left=3) if scores else "",
+        "least": LEAST_SEEDS,
+        "total": len(asked),
+        "holds": counts["holds"],
+        "refuted": counts["does not hold"],
+        "open": counts["not decided"],
+        "empty": sum(not has_runs(question, own) for question, own in asked),
+        "answers": "\n".join(_answers(parts, rows)),
+        "parts": [_part(name, part, rows[name]) for name, part in parts.items()],
+        "roberta": f"{plural(len(roberta), 'run')} on {tasks}" if roberta else "",
+    }
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent),
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
     )
-    return page.strip() + "\n"
+    page, appendix = (
+        environment.get_template(name).render(context).strip() + "\n"
+        for name in ("page.md", "page_all.md")
+    )
+    return page, appendix
 
 
 def _main_lines(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
@@ -137,44 +177,9 @@ def _main_lines(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
             "method": method,
             "seeds": str(len(own)),
             "test": test.words,
-            "95 %": interval_words(test),
             "against fine-tuning": signed(gain),
-            "p": "–" if gain is None else gain.p,
             "the paper": published_score(first.task, first.labelled, first.method),
         }
-
-
-def _complete_cases(parts: Parts, rows: Rows) -> list[dict[str, float]]:
-    """Return the main cells' means on test, of parts that have all methods with enough seeds."""
-    cases = []
-    for name, part in parts.items():
-        found = {method: by_seed(cell, rows[name], "test") for method, cell in part.main.items()}
-        seeds = set.intersection(*map(set, found.values())) if found else set()
-        if len(seeds) >= LEAST_SEEDS:
-            means = {method: fmean(own[seed] for seed in seeds) for method, own in found.items()}
-            cases.append(means)
-    methods = max(map(tuple, cases), key=len, default=())
-    cases = [own for own in cases if tuple(own) == methods]
-    return cases if len(cases) >= LEAST_SEEDS else []
-
-
-def _ranks(cases: Sequence[Mapping[str, float]]) -> str:
-    """Return a table of ranks and differences over cases that have the same methods."""
-    lines = []
-    methods = list(cases[0]) if cases else []
-    ranks = [rankdata([-own[method] for method in methods]) for own in cases]
-    for position, method in enumerate(methods):
-        rank = SeedMean({case: float(own[position]) for case, own in enumerate(ranks)})
-        gain = SeedMean({i: own[method] - own[methods[0]] for i, own in enumerate(cases)})
-        lines.append(
-            {
-                "method": method,
-                "mean rank": f"{rank.mean:.1f}",
-                "95 %": interval_words(rank, 1, 1, len(methods)),
-                "against fine-tuning": signed(gain if position else None),
-            }
-        )
-    return markdown_table(lines, left=1) if lines else ""
 
 
 def _answers(parts: Parts, rows: Rows) -> Iterator[str]:
@@ -216,6 +221,7 @@ def _part(name: str, part: Part, rows: Sequence[Row]) -> dict[str, object]:
     blocks += _questions(part, rows)
     return {
         "title": part.title,
+        "summary": part.summary.strip(),
         "about": part.about.strip(),
         "settings": "\n".join(f"- `{setting}` {words}" for setting, words in about.items()),
         "progress": f"{done} of {plural(len(planned), 'run')} done{rest}.",

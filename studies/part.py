@@ -83,6 +83,7 @@ class Part(_Described):
     """A part of the study: each cell is run with seeds 0, 1, ..., unless it has fewer."""
 
     title: str
+    summary: str = ""
     about: str
     order: int
     seeds: Whole

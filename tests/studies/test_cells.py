@@ -101,7 +101,7 @@ def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, 
 def test_the_command_line_writes_the_page(tmp_path, capsys):
     (tmp_path / "results").mkdir()
     assert main(["write", "--results", str(tmp_path / "results")]) == 0
-    page = (tmp_path / "results.md").read_text()
+    page = (tmp_path / "results_all.md").read_text()
     assert re.search(r"\b0 of [1-9]\d* runs done; `make study PART=suspects`", page)
     assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
     assert "error: the study has no part 'nothing'" in capsys.readouterr().err

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from studies.page import page_of as page_of_parts
+from studies.page import draw_differences, pages_of
 from studies.part import all_parts, read_part
 from studies.row import read_rows
 from tests.conftest import ROOT
@@ -12,15 +12,14 @@ MAIN = {"fine-tuning": "1x/finetune", "pre-training first": "1x/tapt"}
 
 
 def page_of(tmp_path, own, content=PART):
-    return page_of_parts({"toy": read_part("toy", write_part(tmp_path, content))}, {"toy": own})
+    return pages_of({"toy": read_part("toy", write_part(tmp_path, content))}, {"toy": own})[1]
 
 
 def overview(tmp_path, *cases, **changed):
-    """The beginning of the page of as many parts as there are cases."""
+    """The page of as many parts as there are cases."""
     part = read_part("toy", write_part(tmp_path, PART | {"main": MAIN} | changed))
     names = [f"part {number}" for number in range(len(cases))]
-    page = page_of_parts(dict.fromkeys(names, part), dict(zip(names, cases, strict=True)))
-    return page.partition("## How to read this page")[0]
+    return pages_of(dict.fromkeys(names, part), dict(zip(names, cases, strict=True)))[0]
 
 
 def line_of(page, *cells):
@@ -42,9 +41,9 @@ def test_the_tables_hold_means_intervals_and_paired_differences(tmp_path):
 def test_the_main_table_holds_the_main_cells_their_differences_and_the_papers_scores(tmp_path):
     own = rows({"finetune": [0.50, 0.52, 0.54], "tapt": [0.56, 0.56, 0.56]})
     page = overview(tmp_path, [*own, *rows({"finetune": [0.9]}, budget="end")])
-    first = ["300", "fine-tuning", "3", "52.0 ± 2.0", "47.0 to 57.0", "–", "–", "–"]
+    first = ["300", "fine-tuning", "3", "52.0 ± 2.0", "–", "–"]
     assert line_of(page, "toy, macro-F1") == first
-    second = ["3", "56.0 ± 0.0", "–", "+4.0 (-1.0 to +9.0)", "0.125", "–"]
+    second = ["3", "56.0 ± 0.0", "+4.0 (-1.0 to +9.0)", "–"]
     assert line_of(page, "", "", "pre-training first") == second
     own = rows({"finetune": [0.5], "tapt": [0.6]}, task="scierc", labelled=3219)
     page = overview(tmp_path, own)
@@ -52,21 +51,18 @@ def test_the_main_table_holds_the_main_cells_their_differences_and_the_papers_sc
     assert "## In short" not in overview(tmp_path, own, main={})
 
 
-def test_ranks_and_differences_are_means_over_cases(tmp_path):
-    better = rows({"finetune": [0.50] * 3, "tapt": [0.60] * 3})
-    # a fourth seed that one method lacks does not count
-    worse = rows({"finetune": [0.50, 0.50, 0.50, 0.90], "tapt": [0.47] * 3})
-    page = overview(tmp_path, better, worse, better, rows({"finetune": [0.5] * 3}))
-    assert "Over the 3 cases" in page
-    # ranks 1, 2, 1 and differences 10, -3, 10, whose standard errors are 0.333 and 4.33
-    assert line_of(page, "fine-tuning") == ["1.7", "1.0 to 2.0", "–"]
-    gain = "+5.7 (-13.0 to +24.3)"
-    assert line_of(page, "pre-training first") == ["1.3", "1.0 to 2.0", gain]
-    assert "mean rank" not in overview(tmp_path, better, better)
+def test_the_figure_of_differences_has_a_marker_for_each_method_of_each_part(tmp_path):
+    part = read_part("toy", write_part(tmp_path, PART | {"main": MAIN}))
+    own = rows({"finetune": [0.50, 0.52, 0.54], "tapt": [0.56, 0.56, 0.56]})
+    (axes,) = draw_differences({"a": part, "b": part}, {"a": own, "b": own}).axes
+    places = [line.get_xydata().tolist() for line in axes.get_lines() if line.get_marker() == "s"]
+    assert [[round(x, 6) for x, _ in marker] for marker in places] == [[4], [4]]
 
 
-def test_the_committed_page_is_of_the_committed_rows():
+def test_the_committed_pages_are_of_the_committed_rows():
     parts = all_parts()
     own = {name: read_rows(ROOT / "docs" / "results" / f"{name}.csv") for name in parts}
-    committed = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    assert committed == page_of_parts(parts, own), "run python -m studies write"
+    committed = tuple(
+        (ROOT / "docs" / name).read_text() for name in ("results.md", "results_all.md")
+    )
+    assert committed == pages_of(parts, own), "run python -m studies write"
