@@ -14,7 +14,7 @@ from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
 from tartan.files import write_durably, write_text_durably
 
-PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
+PAGE, OUT_OF_FOLD, DOUBTFUL = "comparison.md", "out_of_fold.csv", "doubtful_labels.csv"
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,8 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     write_text_durably(folder / PAGE, text)
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
+    doubtful = _doubtful(outcome, frame)
+    write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
         before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
@@ -130,3 +132,20 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
         frame[f"predicted_{method}"] = column
     raced = frame[frame["fold"] < len(outcome.parts)]
     return raced.sort_values("fold", kind="stable")
+
+
+def _doubtful(outcome: Outcome, out_of_fold: pd.DataFrame) -> pd.DataFrame:
+    """Return the examples whose label the chosen method contradicts, the most doubtful first.
+
+    Some labels are harder to predict than others, so an example's probability of its label is
+    taken relative to the mean over the examples of that label (Northcutt et al., 2021,
+    arXiv 1911.00068: self-confidence, adjusted by class).
+    """
+    part = joined(outcome.parts, [outcome.chosen])
+    probabilities = part.probabilities[outcome.chosen]
+    own = pd.Series(probabilities[np.arange(len(part.labels)), part.labels])
+    frame = out_of_fold[list(outcome.rows[0])].reset_index(drop=True)
+    frame["predicted"] = np.array(outcome.task.labels)[probabilities.argmax(axis=1)]
+    frame["probability_of_label"] = own
+    frame["doubt"] = own.groupby(part.labels).transform("mean") - own
+    return frame[frame["predicted"] != frame["label"]].sort_values("doubt", ascending=False)
