@@ -14,8 +14,7 @@ from studies.row import Row
 from tartan.evaluation.statistics import Interval, mean_interval, permutation_test
 from tartan.files import escape_markdown
 from tartan.report.paper import paper_tables
-from tartan.report.tables import markdown_of
-from tartan.report.words import p_words
+from tartan.report.tables import markdown_of, p_words
 
 LEAST_SEEDS = 3
 """Number of seeds below which nothing is decided."""

@@ -27,10 +27,10 @@ from studies.estimate import (
 )
 from studies.part import Contrast, Part, Question, cells_of
 from studies.row import Row
-from tartan.figures import axes_of, figure, figure_text, legend_below, style
+from tartan.figures import figure, figure_text, legend_below, style
 from tartan.files import escape_markdown
-from tartan.report.groups import metric_label
-from tartan.report.words import plural
+from tartan.report.comparison import metric_label
+from tartan.report.tables import plural
 
 
 def draw_costs(rows: Sequence[Row]) -> Figure | None:
@@ -42,8 +42,8 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
         return None
     panels = list(dict.fromkeys((row.task, row.labelled) for row in rows))
     settings = dict.fromkeys(row.setting for row in rows)
-    picture = figure(2.2 + 4.4 * len(panels), 4.6)
-    for axes, (task, labelled) in zip(axes_of(picture, 1, len(panels)), panels, strict=True):
+    picture, all_axes = figure(2.2 + 4.4 * len(panels), 4.6, columns=len(panels))
+    for axes, (task, labelled) in zip(all_axes, panels, strict=True):
         own = [row for row in rows if (row.task, row.labelled) == (task, labelled)]
         for index, setting in enumerate(settings):
             _draw_setting(axes, [row for row in own if row.setting == setting], style(index))
@@ -60,8 +60,7 @@ def draw_costs(rows: Sequence[Row]) -> Figure | None:
 def draw_differences(parts: Parts, rows: Rows) -> Figure:
     """Draw each main cell's difference from the part's first one on test, with its interval."""
     shown = [name for name, part in parts.items() if part.main and rows[name]]
-    picture = figure(7.5, 1 + 0.9 * len(shown))
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(7.5, 1 + 0.9 * len(shown))
     for place, name in enumerate(shown):
         base, *others = parts[name].main.items()
         for index, (method, cell) in enumerate(others):

@@ -32,7 +32,6 @@ from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods.checkpoint import load_checkpoint
 from tartan.predict.predict import Settings, predict_file
-from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of, write_report
 from tests.corpus.made_up import article, built, write_articles, write_shard
 from tests.predict.conftest import classifier  # noqa: F401
@@ -115,7 +114,7 @@ class Targets:
         predict_file(Settings(str(model), str(file), str(target), text="text", device="cpu"))
 
     def _report(self, at: Path, _: Path) -> None:
-        write_report(report_of(at, ComparisonOptions()), at / "out")
+        write_report(report_of(at), at / "out")
 
     def _built(self, at: Path, _: Path) -> None:
         load_corpus(at, "text", at / "cache")

@@ -34,8 +34,7 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     (result,) = runs.rglob("result.json")
     assert json.loads(result.read_text())["seed"] == 0
     assert (result.parent / LOCK).is_file()
-    found = find_runs(runs)
-    assert found.counts == {"finished": 1, "failed": 1}
+    assert find_runs(runs).counts == {"finished": 1}
     (record,) = (runs / RECORDS).iterdir()
     assert len(list(record.iterdir())) == 2
 

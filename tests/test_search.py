@@ -8,7 +8,6 @@ import shlex
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
 from tartan.runs.sweep import RUN_NEXT
 from tests.in_process import CONF, config_of
@@ -55,7 +54,7 @@ def test_a_search_ends_with_a_command_and_goes_on_with_the_same_proposals(run_cl
     assert not [o for o in overrides if "search" in o or "evaluate_test" in o]
     config_of([o for o in overrides if not o.startswith("seed=")])
 
-    report = report_of(folder, ComparisonOptions())
+    report = report_of(folder)
     assert report.benches == []
     assert report.folders.counts == {"finished": 3}
     assert "3 of them not evaluated on test" in report.inventory

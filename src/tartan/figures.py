@@ -49,19 +49,16 @@ def style(index: int) -> dict[str, Any]:
     }
 
 
-def figure(width: float, height: float, title: str = "") -> Figure:
-    """Return an empty figure of this size [inches]; `title` is text from runs."""
+def figure(
+    width: float, height: float, title: str = "", rows: int = 1, columns: int = 1, **options: Any
+) -> tuple[Figure, list[Axes]]:
+    """Return a figure of this size [inches] and its axes, row by row; `title` is from runs."""
     with mpl.rc_context(_RC):
         picture = Figure(figsize=(width, height), layout="constrained")
+        axes = list(picture.subplots(rows, columns, squeeze=False, **options).flat)
     if title:
         picture.suptitle(figure_text(title, 100), x=0.01, ha="left", fontweight="bold", fontsize=10)
-    return picture
-
-
-def axes_of(picture: Figure, rows: int = 1, columns: int = 1, **options: Any) -> list[Axes]:
-    """Return the figure's axes, row by row."""
-    with mpl.rc_context(_RC):
-        return list(picture.subplots(rows, columns, squeeze=False, **options).flat)
+    return picture, axes
 
 
 def figure_text(text: str, longest: int = 60) -> str:
@@ -138,8 +135,8 @@ def draw_task_weights(
     """Draw the weights in a stage of a run's step log, and below the dev metric by step."""
     table = pd.read_csv(log)
     table = table[(table["stage"] == stage) & table["weight"].notna()]
-    picture = figure(8, 5.4, title)
-    upper, lower = axes_of(picture, 2, 1, sharex=True, height_ratios=[2, 1])
+    picture, axes = figure(8, 5.4, title, rows=2, sharex=True, height_ratios=[2, 1])
+    upper, lower = axes
     draw_task_lines(upper, mean_over_runs([table], ["task"], "weight"))
     upper.set_ylabel("task weight α (dotted: equal)")
     if evaluations:
@@ -160,9 +157,8 @@ def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None
     logits = logits[logits["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")
     table = mean_over_runs([shares_of(logits)], ["stage", "choice"], "share")
     table["label"] = [figure_text(str(one).replace("_", " "), 100) for one in table["choice"]]
-    picture = figure(11, 6.4, title)
-    *panels, unused = axes_of(picture, 2, 3)
-    unused.set_visible(False)
+    picture, panels = figure(11, 6.4, title, rows=2, columns=3)
+    panels.pop().set_visible(False)
     for axes, (kind, words) in zip(panels, _TITLES.items(), strict=True):
         choices = table[table["stage"] == kind].groupby("label", sort=False)
         for index, (label, means) in enumerate(choices):

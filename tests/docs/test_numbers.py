@@ -16,7 +16,7 @@ import pytest
 from studies.estimate import LEAST_SEEDS, contrast_of
 from studies.part import TRAINER, Contrast, all_parts, read_part
 from studies.row import Row, read_rows
-from tartan.report.groups import metric_label
+from tartan.report.comparison import metric_label
 from tests.conftest import ROOT
 
 NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}

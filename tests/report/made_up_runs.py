@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from tartan.report.groups import Benchmark, Setting, benchmarks_of
+from tartan.report.comparison import Benchmark, Setting, benchmarks_of
 from tartan.report.runs import Run, read_run
 from tartan.runs.folder import stored_options
 from tartan.runs.identity import FOLLOWS_SEED, SPLIT_SEED, data_id, label_of, setting_id
@@ -226,9 +226,9 @@ def read_all(root: Path) -> list[Run]:
     return [read_run(folder, folder.relative_to(root).as_posix()) for folder in folders]
 
 
-def bench_of(root: Path, paired: bool = False) -> Benchmark:
+def bench_of(root: Path, paired: bool = False, holm: bool = False) -> Benchmark:
     """The only bench of the runs below a folder."""
-    (bench,) = benchmarks_of(read_all(root), paired)
+    (bench,) = benchmarks_of(read_all(root), paired, holm)
     return bench
 
 

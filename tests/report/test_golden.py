@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from tartan.report.comparison import ComparisonOptions
 from tartan.report.report import report_of
 from tartan.report.tables import to_csv
 from tests.report.made_up_runs import write_setting
@@ -34,7 +33,7 @@ def write_runs(root: Path) -> None:
 @pytest.mark.parametrize(("name", "on"), [("plain", False), ("paired_holm", True)])
 def test_the_numbers_are_those_of_before(tmp_path, name, on):
     write_runs(tmp_path)
-    report = report_of(tmp_path, ComparisonOptions(paired=on, holm=on))
+    report = report_of(tmp_path, paired=on, holm=on)
     tables = [*(table for part in report.benches for table in part.tables), *report.paper]
     found = "".join(to_csv(table) for table in tables if table.key != "table_3")
     assert found == (GOLDEN / f"{name}.csv").read_text(encoding="utf-8")

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from tartan.report.groups import benchmarks_of, differing_options
+from tartan.report.comparison import benchmarks_of, differing_options
 from tests.report.made_up_runs import (
     altered,
     bench_of,

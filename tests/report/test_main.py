@@ -56,7 +56,6 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     assert files >= {f"figures/acl_arc-tiny.{kind}.{e}" for kind in figures for e in ("png", "svg")}
     text = (tmp_path / "runs" / "report" / "report.md").read_text(encoding="utf-8")
     assert "61.00 ± 1.00" in text
-    assert "No runs for: Domain text" in text
     code, _ = report("runs", "--out", "elsewhere", "--paired", "--holm")
     text = (tmp_path / "elsewhere" / "report.md").read_text(encoding="utf-8")
     assert (code, files_of(tmp_path / "elsewhere")) == (0, files)
@@ -99,7 +98,7 @@ def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
 
 @pytest.mark.slow
 def test_the_demonstration_reports_on_real_runs(run_cli, tmp_path):
-    """What `make report-demo` calls, in two steps and with a seed less; and a job that fails."""
+    """What `make report-demo` calls, in two steps and with a seed less."""
     recipe = subprocess.run(
         ["make", "-n", "report-demo", "DEMO_STEPS=2"],
         cwd=ROOT, capture_output=True, text=True, check=True,
@@ -108,15 +107,11 @@ def test_the_demonstration_reports_on_real_runs(run_cli, tmp_path):
     (*_, run), (*_, reported) = ((module, options) for _, _, module, *options in commands)
     swept = run_cli(*("seed=0,1" if option == "seed=0,1,2" else option for option in run))
     assert swept.returncode == 0, swept.stderr
-    bad = ["+experiment=digits_mt", "micro_batch_size=0", "hydra.sweep.dir=runs/report_demo"]
-    assert run_cli("-m", *bad).returncode == 1
     done = called_for_text("src.report", *reported, cwd=tmp_path, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "8 finished, 1 failed" in done.stdout
+    assert "8 finished runs; 4 settings" in done.stdout
     assert "with 2 and 2 seeds the smallest two-sided p is 0.333" in done.stdout
     folder = tmp_path / "runs" / "report_demo"
-    page = (folder / "report" / "report.html").read_text(encoding="utf-8")
-    assert "micro_batch_size: Input should be" in page
     assert "figures/digits-wide_resnet_16_2.task-weights.svg" in files_of(folder / "report")
     name = "digits-wide_resnet_16_2.whole.md"
     table = (folder / "report" / "tables" / name).read_text(encoding="utf-8")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from contextlib import ExitStack
 
 import pytest
@@ -12,12 +11,10 @@ import yaml
 from tartan.errors import UserError
 from tartan.report.runs import find_runs, read_command, read_run
 from tartan.runs.folder import stored_options
-from tartan.runs.sweep import RECORDS
 from tests.holder import held
-from tests.report.made_up_runs import altered, config_of, result_of, write_run, write_steps
+from tests.report.made_up_runs import altered, config_of, result_of, write_run
 
 GOOD = result_of("mt_tartan", 1, 0.5, auxiliaries=["dapt", "tapt"], flops=3e9)
-PROGRAM = "python -m src.run "
 
 
 @pytest.fixture
@@ -79,13 +76,9 @@ def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
     write_run(tmp_path / "a" / "finished", GOOD)
     damaged = write_run(tmp_path / "a" / "damaged", GOOD)
     (damaged / "result.json").write_text("{")
-    stopped = write_run(tmp_path / "b" / "stopped", None, config_of(GOOD))
-    write_steps(stopped, ["end_task", "dapt"], 0, steps=7)
-    with (stopped / "steps.csv").open("a") as file:
-        file.write("joint,8,end_")  # was being written
+    write_run(tmp_path / "b" / "stopped", None, config_of(GOOD))
     running = write_run(tmp_path / "running", None, config_of(GOOD))
     hold(running)
-    os.mkfifo(running / "steps.csv")  # is not waited for
     write_run(tmp_path / "early", None)
     bad = write_run(tmp_path / "bad", None, config_of(GOOD))
     (bad / "config.yaml").write_text("a: [")
@@ -96,54 +89,8 @@ def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
     found = find_runs(tmp_path)
     assert [run.name for run in found.runs] == ["a/finished"]
     assert list(found.unreadable) == ["a/damaged", "bad"]
-    assert {
-        job.name: (job.state, job.detail) for job in found.jobs if job.state != "unreadable"
-    } == {
-        "a/finished": ("finished", ""),
-        "b/stopped": ("stopped", "joint, step 7"),
-        "running": ("running", ""),
-        "early": ("not begun", ""),
-    }
+    assert {job.name: job.state for job in found.jobs if job.state != "unreadable"} == {
+        "a/finished": "finished", "b/stopped": "stopped", "running": "running",
+        "early": "not begun",
+    }  # fmt: skip
     assert [run.name for run in find_runs(tmp_path / "a" / "finished").runs] == ["."]
-
-
-def write_record(root, jobs, name="one"):
-    """A sweep's record; `jobs` are state, folder and cause."""
-    folder = root / RECORDS / name
-    folder.mkdir(parents=True)
-    for number, (state, job_folder, cause) in enumerate(jobs):
-        entry = {"state": state, "folder": f"/moved/since/{job_folder}", "cause": cause}
-        entry |= {"number": number, "command": f"{PROGRAM}{number}", "at": 1000.0}
-        (folder / f"{number:06d}.json").write_text(json.dumps(entry))
-    return folder
-
-
-@pytest.mark.parametrize("above", ["", "above"])
-def test_failed_jobs_of_a_sweep_say_why_and_others_are_listed_once(tmp_path, hold, above):
-    root = tmp_path / above / "runs"
-    write_run(root / "x" / "seed=0", result_of("finetune", 0, 0.5), overrides=["seed=0"])
-    hold(write_run(root / "x" / "seed=2", None, config_of(GOOD)))
-    write_run(root / "x" / "seed=3", None, config_of(GOOD))
-    write_run(root / "alone", result_of("tapt", 0, 0.5), overrides=["method=tapt"])
-    wrong = "micro_batch_size must be at least 1"
-    jobs = [("failed", "x/seed=0", "before"), ("failed", "x/seed=1", wrong)]
-    jobs += [("started", "x/seed=2", ""), ("failed", "x/seed=3", "out of memory")]
-    write_record(root, jobs)
-    write_record(tmp_path / ".hidden", [("failed", "x/seed=9", "of a killed comparison")])
-    found = [
-        (job.state, job.detail, job.name.rpartition("runs/")[2]) for job in find_runs(tmp_path).jobs
-    ]
-    assert found == [
-        ("failed", wrong, ""), ("failed", "out of memory", "x/seed=3"),
-        ("finished", "", "alone"), ("finished", "", "x/seed=0"), ("running", "", "x/seed=2"),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize("content", ["{", '{"number": 0}', "[]"])
-def test_a_record_that_is_none_is_listed_and_stops_nothing(content, tmp_path):
-    write_run(tmp_path / "a", result_of("finetune", 0, 0.5))
-    folder = write_record(tmp_path, [("finished", "a", "")])
-    (folder / "000000.json").write_text(content)
-    found = find_runs(tmp_path)
-    assert list(found.unreadable) == [f"{RECORDS}/one/000000.json"]
-    assert found.counts == {"finished": 1}

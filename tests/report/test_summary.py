@@ -7,8 +7,7 @@ import os
 
 import pytest
 
-from tartan.report.comparison import ComparisonOptions
-from tartan.report.groups import benchmarks_of
+from tartan.report.comparison import benchmarks_of
 from tartan.report.report import inventory, sentences_of
 from tartan.report.runs import find_runs
 from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
@@ -17,7 +16,7 @@ LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
 
 def said(root, paired=False, holm=False):
-    return sentences_of(bench_of(root, paired), ComparisonOptions(paired, holm))
+    return sentences_of(bench_of(root, paired, holm))
 
 
 def two(root, ours, theirs, **more):

@@ -7,8 +7,7 @@ import io
 
 import pytest
 
-from tartan.report.comparison import ComparisonOptions, reference_of
-from tartan.report.groups import benchmarks_of
+from tartan.report.comparison import benchmarks_of, reference_of
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.tables import overview, to_csv
 from tests.report.made_up_runs import (
@@ -25,12 +24,12 @@ LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
 def shown(root, key, part="whole", paired=False, holm=False):
     (table,) = (one for one in paper_tables() if one.key == key)
-    benches = benchmarks_of(read_all(root), paired)
-    return paper_table(table, benches, part, ComparisonOptions(paired, holm))
+    benches = benchmarks_of(read_all(root), paired, holm)
+    return paper_table(table, benches, part)
 
 
 def overview_of(root, paired=False):
-    return overview(bench_of(root, paired), "whole", ComparisonOptions(paired))
+    return overview(bench_of(root, paired), "whole")
 
 
 def row(found, place=0):

@@ -18,7 +18,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     from rich.console import Console
 
     from tartan.files import one_line
-    from tartan.report.comparison import ComparisonOptions
     from tartan.report.report import PAGE, report_of, write_report
     from tartan.report.tables import to_terminal
 
@@ -26,7 +25,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if options.out is None and out.is_symlink():
             raise UserError(f"{out} is a link; name the folder to write to: --out")
-        report = report_of(options.runs, ComparisonOptions(options.paired, options.holm))
+        report = report_of(options.runs, options.paired, options.holm)
         write_report(report, out)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)

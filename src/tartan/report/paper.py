@@ -13,15 +13,26 @@ from pydantic import Field
 from tartan.files import Plain
 from tartan.report.comparison import (
     LEVEL,
+    PART_LABELS,
+    Benchmark,
     Comparison,
-    ComparisonOptions,
+    Setting,
     adjust,
     compare,
     ranking_of,
 )
-from tartan.report.groups import PART_LABELS, Benchmark, Setting
-from tartan.report.tables import NOTHING, Cell, ResultTable, Row, cells_of, score_cell, score_of
-from tartan.report.words import p_words, plural, sentences
+from tartan.report.tables import (
+    NOTHING,
+    Cell,
+    ResultTable,
+    Row,
+    cells_of,
+    p_words,
+    plural,
+    score_cell,
+    score_of,
+    sentences,
+)
 from tartan.runs.identity import corpora_of, variant_of
 from tartan.runs.result import Part
 
@@ -85,15 +96,14 @@ def paper_tables() -> list[PaperTable]:
     return [PaperTable.model_validate(shared | own, strict=False) for own in content["tables"]]
 
 
-def paper_table(
-    table: PaperTable, benches: Sequence[Benchmark], part: Part, choice: ComparisonOptions
-) -> ResultTable | None:
+def paper_table(table: PaperTable, benches: Sequence[Benchmark], part: Part) -> ResultTable | None:
     """Return the table for a part of test; None if no run belongs in it."""
     chosen = [(bench, settings) for bench in benches if (settings := _chosen(table, bench, part))]
     if not chosen:
         return None
     compared = [_compared(table, bench, settings, part) for bench, settings in chosen]
-    if choice.holm:
+    holm = chosen[0][0].holm
+    if holm:
         adjusted = iter(adjust([one for of_bench in compared for one in of_bench.values()]))
         compared = [{name: next(adjusted) for name in of_bench} for of_bench in compared]
     rows: list[Row] = []
@@ -107,7 +117,7 @@ def paper_table(
         table=table,
         paired=any(bench.paired for bench, _ in chosen),
         part=part,
-        choice=choice,
+        holm=holm,
         level=LEVEL,
         marks=" ".join(cell.marks for _, cells in rows for cell in cells.values()),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,6 @@ from matplotlib.ticker import FuncFormatter
 from tartan.core.task_names import END_TASK, parts_of
 from tartan.errors import UserError
 from tartan.figures import (
-    axes_of,
     draw_mean,
     draw_task_lines,
     figure,
@@ -23,9 +23,9 @@ from tartan.figures import (
     mean_over_runs,
     style,
 )
-from tartan.report.groups import PART_LABELS, Benchmark, Setting
+from tartan.report.comparison import PART_LABELS, Benchmark, Setting
 from tartan.report.runs import read_steps
-from tartan.report.words import plural
+from tartan.report.tables import plural
 from tartan.runs.identity import variant_of
 from tartan.runs.result import Part, Result
 
@@ -81,8 +81,7 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
     if not scored:
         return None
     scored.sort(key=lambda pair: pair[1].mean(part))
-    picture = figure(7.2, 1.2 + 0.42 * len(scored), bench.label)
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(7.2, 1.2 + 0.42 * len(scored), bench.label)
     labels = []
     for place, (index, setting) in enumerate(scored):
         values = [100 * value for value in setting.scores(part).values()]
@@ -111,8 +110,7 @@ def draw_confusion(bench: Benchmark) -> Figure | None:
     labels = [figure_text(one, 18) for one in result.labels]
     side = max(3.6, 0.5 * len(labels) + 1.6)
     title = f"{result.label}, seed {result.seed}: best on dev of {bench.label}"
-    picture = figure(side + 1, side, title)
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(side + 1, side, title)
     counts = pd.DataFrame(result.test.whole.confusion).to_numpy()
     shown = ConfusionMatrixDisplay(counts, display_labels=labels)
     shown.plot(ax=axes, cmap="Blues", values_format="d", xticks_rotation=40, colorbar=False)
@@ -131,8 +129,8 @@ def draw_cost(bench: Benchmark) -> Figure | None:
         for unit in _SPENT
     }
     units = [unit for unit in _SPENT if curves[unit]]
-    picture = figure(4.2 * len(units), 3.8, bench.label)
-    all_axes = axes_of(picture, 1, len(units), sharey=True)
+    size = (4.2 * len(units), 3.8)
+    picture, all_axes = figure(*size, bench.label, columns=len(units), sharey=True)
     for unit, axes in zip(units, all_axes, strict=True):
         for index, setting in enumerate(bench.settings):
             if setting in curves[unit]:
@@ -160,17 +158,14 @@ def evaluations(result: Result, unit: str) -> pd.DataFrame:
 def lines_by_size(bench: Benchmark, part: Part) -> dict[str, dict[float, Setting]]:
     """Return each method's settings on a corpus by amount of domain text, in multiples of train."""
     lines: dict[str, dict[float, Setting]] = defaultdict(dict)
-    for setting in sorted(bench.settings, key=_evidence):
-        result, name = setting.result, setting.result.label
-        texts = {}
-        for task, one in result.auxiliaries.items():
-            amount = one.size if isinstance(one.size, str) else f"{one.size:g}x"
-            name = name.replace(f" {amount}", "")
-            if one.kind == "domain":
-                texts[(parts_of(task) or (task,))[0]] = one.examples
+    scored = [setting for setting in bench.settings if setting.scores(part)]
+    for setting in sorted(scored, key=_evidence):
+        result = setting.result
+        domain = {task: one for task, one in result.auxiliaries.items() if one.kind == "domain"}
+        texts = {(parts_of(task) or (task,))[0]: one.examples for task, one in domain.items()}
+        name = re.sub(r" (all|[\d.e+]+x)\b", "", result.label)  # without the amounts
         name += " (shared head)" if head_kind(setting) == "shared" else ""
-        if setting.scores(part):
-            lines[name][sum(texts.values()) / max(1, result.train.examples)] = setting
+        lines[name][sum(texts.values()) / max(1, result.train.examples)] = setting
     return {name: dict(sorted(lines[name].items())) for name in sorted(lines)}
 
 
@@ -183,8 +178,7 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
     lines = lines_by_size(bench, part)
     if not any(len(line.keys() - {0.0}) > 1 for line in lines.values()):
         return None
-    picture = figure(7.2, 4.4, bench.label)
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(7.2, 4.4, bench.label)
     axes.set_xscale("log")
     what = "domain text" if bench.result.is_text else "auxiliary images"
     for index, (name, line) in enumerate(lines.items()):
@@ -207,14 +201,13 @@ def draw_auxiliary_size(bench: Benchmark, part: Part) -> Figure | None:
 
 def head_kind(setting: Setting) -> str | None:
     """Return `separate` or `shared`; None for a method without a meta head, or without a config."""
-    kinds = (v for name, v in setting.options.items() if name.endswith(".meta_head.kind"))
-    return next((kind for kind in kinds if kind in _HEADS), None)
+    kinds = [v for name, v in setting.options.items() if name.endswith(".meta_head.kind")]
+    return kinds[0] if kinds and kinds[0] in _HEADS else None
 
 
 def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
     """Draw the end task's weight with a separate and with the shared meta head."""
-    picture = figure(7.2, 4.2, bench.label)
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(7.2, 4.2, bench.label)
     kinds = {(setting.result.label, head_kind(setting)) for setting in bench.settings}
     for setting in sorted(bench.settings, key=lambda setting: head_kind(setting) or ""):
         kind, both = head_kind(setting), {(setting.result.label, one) for one in _HEADS}
@@ -246,8 +239,7 @@ def draw_learned_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
     weights = best and weights_of(best, remarks)
     if best is None or weights is None:
         return None
-    picture = figure(7.2, 4.2, f"{best.label} on {bench.label}")
-    (axes,) = axes_of(picture)
+    picture, (axes,) = figure(7.2, 4.2, f"{best.label} on {bench.label}")
     draw_task_lines(axes, weights)
     axes.set_ylim(bottom=0)
     axes.set_xlim(left=0)

@@ -12,20 +12,26 @@ from statistics import fmean
 from tartan.errors import UserError
 from tartan.figures import save
 from tartan.files import check_written_folder
-from tartan.report.comparison import LEVEL, ComparisonOptions, best_against_others
-from tartan.report.groups import Benchmark, benchmarks_of, differing_options
+from tartan.report.comparison import (
+    LEVEL,
+    Benchmark,
+    benchmarks_of,
+    best_against_others,
+    differing_options,
+)
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
 from tartan.report.runs import Folders, find_runs
 from tartan.report.tables import (
     ResultTable,
     overview,
+    rendered,
     score_of,
+    sentences,
     to_csv,
     to_latex,
     to_markdown,
 )
-from tartan.report.words import rendered, sentences
 from tartan.runs.result import PARTS
 
 PAGE = "report.html"
@@ -45,11 +51,11 @@ class Report:
     """The content of a report of a folder of runs."""
 
     folders: Folders
-    choice: ComparisonOptions
+    paired: bool
+    holm: bool
     inventory: str  # a sentence about the runs that were read
     benches: list[BenchmarkReport]
     paper: list[ResultTable]  # the paper's tables for which there are runs
-    without_runs: list[str]  # titles of the paper's other tables
     pictures: list[Picture]
     remarks: list[str]  # about what could not be read or drawn
 
@@ -61,26 +67,28 @@ class Report:
         return "" if over else ", ".join(f"{count} {state}" for state, count in counts.items())
 
 
-def report_of(root: Path, choice: ComparisonOptions) -> Report:
-    """Read the runs below `root` and compare them."""
+def report_of(root: Path, paired: bool = False, holm: bool = False) -> Report:
+    """Read the runs below `root` and compare them, those of a seed in pairs if `paired`."""
     folders = find_runs(root)
-    if not (folders.jobs or folders.unreadable):
+    if not folders.jobs:
         raise UserError(f"there are no runs in {root}")
-    benches = benchmarks_of(folders.runs, choice.paired)
+    benches = benchmarks_of(folders.runs, paired, holm)
     reports = []
     for bench in benches:
-        tables = [overview(bench, part, choice) for part in bench.parts]
-        reports.append(BenchmarkReport(bench, sentences_of(bench, choice), tables))
-    paper: list[ResultTable] = []
-    without_runs: list[str] = []
-    for definition in paper_tables():
-        made = [paper_table(definition, benches, part, choice) for part in PARTS]
-        paper += [table for table in made if table is not None]
-        without_runs += [] if any(made) else [f"{definition.title} ({definition.paper})"]
+        tables = [overview(bench, part) for part in bench.parts]
+        reports.append(BenchmarkReport(bench, sentences_of(bench), tables))
+    paper = [paper_table(table, benches, part) for table in paper_tables() for part in PARTS]
     remarks = [f"not read: {name}: {reason}" for name, reason in folders.unreadable.items()]
-    pictures = pictures_of(benches, remarks)
-    summary = inventory(folders, benches)
-    return Report(folders, choice, summary, reports, paper, without_runs, pictures, remarks)
+    return Report(
+        folders,
+        paired,
+        holm,
+        inventory(folders, benches),
+        reports,
+        [table for table in paper if table is not None],
+        pictures_of(benches, remarks),
+        remarks,
+    )
 
 
 def write_report(report: Report, folder: Path) -> None:
@@ -131,10 +139,10 @@ def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
     )
 
 
-def sentences_of(bench: Benchmark, choice: ComparisonOptions) -> list[str]:
+def sentences_of(bench: Benchmark) -> list[str]:
     """Return the sentences that a benchmark's runs and their number allow."""
-    ranked, compared = best_against_others(bench, "whole", choice)
-    unseen, compared_unseen = best_against_others(bench, "unseen", choice)
+    ranked, compared = best_against_others(bench, "whole")
+    unseen, compared_unseen = best_against_others(bench, "unseen")
     if not ranked:
         return []
     keys = {setting.key for setting in ranked}

@@ -1,28 +1,34 @@
-"""Makes tables: of all settings of a benchmark; as Markdown, LaTeX, CSV and for the terminal."""
+"""Makes tables, as Markdown, LaTeX, CSV and for the terminal, and sentences from `templates`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from statistics import fmean, stdev
+from typing import Any
 
 import pandas as pd
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
 from rich.markup import escape
 from rich.table import Table
 
+from tartan.evaluation.statistics import Interval
 from tartan.files import escape_markdown, one_line
 from tartan.report.comparison import (
     LEVEL,
+    PART_LABELS,
+    Benchmark,
     Comparison,
-    ComparisonOptions,
+    Setting,
     comparisons_of,
     reference_of,
 )
-from tartan.report.groups import PART_LABELS, Benchmark, Setting
-from tartan.report.words import interval_words, p_words, plural, sentences
 from tartan.runs.command_line import duration, titled_table
 from tartan.runs.result import Part
 
+_TEMPLATES = Path(__file__).parent / "templates"
 _IN_TERMINAL = ["setting", "test", "difference", "95% interval", "p, two-sided"]
 
 
@@ -81,17 +87,15 @@ def score_of(setting: Setting, part: Part) -> Cell:
     return score_cell(fmean(values), deviation, len(values), setting)
 
 
-def overview(bench: Benchmark, part: Part, choice: ComparisonOptions) -> ResultTable:
+def overview(bench: Benchmark, part: Part) -> ResultTable:
     """Return the settings in the paper's order, each compared with the best baseline."""
-    compared = {one.ours.key: one for one in comparisons_of(bench, part, choice)}
+    compared = {one.ours.key: one for one in comparisons_of(bench, part)}
     rows: list[Row] = []
     for setting in bench.settings:
         cells = _overview_cells(setting, part, compared.get(setting.key))
         rows.append(((setting.label, plural(len(setting.runs), "seed"), False), cells))
     reference = reference_of(bench, part)
-    notes = sentences(
-        "overview_notes.txt", bench=bench, reference=reference, choice=choice, level=LEVEL
-    )
+    notes = sentences("overview_notes.txt", bench=bench, reference=reference, level=LEVEL)
     title = f"{bench.label}: {PART_LABELS[part]}, {bench.metric_label}"
     return ResultTable(bench.key, title, part, cells_of(rows, ("setting", "runs")), notes)
 
@@ -218,3 +222,43 @@ def escape_csv_cell(text: str) -> str:
     """Return the text on one line, with an apostrophe before what a spreadsheet would compute."""
     text = one_line(text)
     return f"'{text}" if text.startswith(("=", "+", "-", "@")) else text
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number with its noun, e.g. `1 seed`, `3 seeds`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+def p_words(p: float, adjusted: bool | int = False) -> str:
+    """Return a p-value in words, e.g. `0.040`, `<0.001`; adjusted ones are marked."""
+    return (f"{p:.3f}" if p >= 0.001 else "<0.001") + (" (Holm)" if adjusted else "")
+
+
+def interval_words(interval: Interval) -> str:
+    """Return an interval of a difference of shares, in points, e.g. `-1.20 to +3.40`."""
+    return f"{100 * interval.low:+.2f} to {100 * interval.high:+.2f}"
+
+
+def rendered(template: str, **values: Any) -> str:
+    """Return a filled template; HTML shows text from runs as text."""
+    html = template.endswith(".html")
+    environment = Environment(
+        loader=FileSystemLoader(_TEMPLATES),
+        autoescape=html,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: one_line(value) if html and type(value) is str else value,
+    )
+    filters = {"duration": duration, "md": escape_markdown, "plural": plural}
+    environment.filters |= filters | {"p": p_words, "interval": interval_words}
+    if html:
+        for name in ("style.css", "script.js"):
+            values[Path(name).stem] = Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+    return environment.get_template(template).render(**values)
+
+
+def sentences(template: str, **values: Any) -> list[str]:
+    """Return the lines of a filled template, without empty ones."""
+    lines = rendered(template, **values).splitlines()
+    return [line.strip() for line in lines if line.strip()]

@@ -71,7 +71,7 @@ class RunCallback(Callback):
             os.environ[VARIABLE] = str(self._folder)
 
     def on_multirun_end(self, config: DictConfig, **kwargs: Any) -> None:
-        """Print the table, and keep the record for reports; exit with 1 if a job failed."""
+        """Print the table; exit with 1 if a job failed."""
         folder = Path(os.environ.pop(VARIABLE))
         jobs = [json.loads(path.read_bytes()) for path in sorted(folder.glob("[0-9]*.json"))]
         if not jobs:
