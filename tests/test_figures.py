@@ -1,59 +1,14 @@
-"""The pictures of tasks' and factors' weights: shares, means, and that they are drawn."""
+"""The pictures of tasks' weights: means, and that they are drawn."""
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import matplotlib.image
 import pandas as pd
 import pytest
 
-from tartan.core.weighting.aang import Aang
-from tartan.figures import draw_factor_weights, draw_task_weights, mean_over_runs, shares_of
-from tests.objectives.spaces import space
-
-NAMES = ["end_task", *space("aang_td").members("aang")]
-
-
-def logits_of(weighting, *steps):
-    names, values = weighting.logits()
-    rows = [
-        {"step": step, "factor": name, "logit": value * step}
-        for step in steps
-        for name, value in zip(names, values.tolist(), strict=True)
-    ]
-    return pd.DataFrame(rows)
-
-
-@pytest.fixture
-def weighting():
-    own = Aang(NAMES)
-    own.factors.copy_(0.1 * own.factors.new_tensor(range(len(own.factors))).sin())
-    own.two_way.copy_(own.two_way.new_tensor([0.5, -0.5]))
-    return own
-
-
-def test_shares_are_those_of_the_weighting(weighting):
-    shares = shares_of(logits_of(weighting, 0, 1))
-    assert shares.groupby(["step", "stage"])["share"].sum().to_numpy() == pytest.approx(1)
-    first = shares[shares["step"] == 0].groupby("stage")["share"]
-    assert (first.max() - first.min()).max() == pytest.approx(0)
-    last = shares[shares["step"] == 1].set_index(["stage", "choice"])["share"]
-    end_task = 1 / (1 + math.exp(-1))
-    assert last["two_way", "end_task"] == pytest.approx(end_task)
-
-
-def test_the_factors_of_a_stage_of_a_log_are_drawn_and_names_are_no_formulas(weighting, tmp_path):
-    """A formula that Matplotlib cannot read would end the run."""
-    table = logits_of(weighting, 0, 3).assign(stage="joint")
-    task = next(name.split("/")[1].split("-")[0] for name in table["factor"] if "-" in name)
-    table["factor"] = table["factor"].str.replace(rf"\b{task}\b", r"$\\bad$", regex=True)
-    other = table.assign(stage="other", logit=math.inf)
-    pd.concat([table, table.tail(5), other]).to_csv(tmp_path / "factors.csv", index=False)
-    target = tmp_path / "factor_weights.png"
-    draw_factor_weights(tmp_path / "factors.csv", "joint", "A title", target)
-    assert target.read_bytes().startswith(b"\x89PNG")
+from tartan.figures import draw_task_weights, mean_over_runs
 
 
 @pytest.mark.parametrize(

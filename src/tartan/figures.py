@@ -1,4 +1,4 @@
-"""Draws the weights of tasks and factors over the steps, and defines the style of all figures."""
+"""Draws the weights of tasks over the steps, and defines the style of all figures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pandas as pd
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from scipy.special import softmax
 
 from tartan.core.task_names import END_TASK
 
@@ -29,13 +28,6 @@ _RC = {
     "grid.color": "0.92",
     "axes.axisbelow": True,
     "svg.hashsalt": "report",
-}
-_TITLES = {
-    "data": "data",
-    "transform": "input transform",
-    "representation": "representation",
-    "output": "output",
-    "two_way": "end task and auxiliaries",
 }
 
 
@@ -149,35 +141,6 @@ def draw_task_weights(
     lower.set_xlabel("optimiser step")
     legend_below(picture, columns=3)
     save(picture, target)
-
-
-def draw_factor_weights(log: Path, stage: str, title: str, target: Path) -> None:
-    """Draw the factors in a stage of a run's factor log: a panel for each kind of choice."""
-    logits = pd.read_csv(log)
-    logits = logits[logits["stage"] == stage].drop_duplicates(["step", "factor"], keep="last")
-    table = mean_over_runs([shares_of(logits)], ["stage", "choice"], "share")
-    table["label"] = [figure_text(str(one).replace("_", " "), 100) for one in table["choice"]]
-    picture, panels = figure(11, 6.4, title, rows=2, columns=3)
-    panels.pop().set_visible(False)
-    for axes, (kind, words) in zip(panels, _TITLES.items(), strict=True):
-        choices = table[table["stage"] == kind].groupby("label", sort=False)
-        for index, (label, means) in enumerate(choices):
-            draw_mean(axes, means, style(index), str(label))
-        _mark_equal(axes, 1 / max(1, len(choices)))
-        axes.set_title(words, loc="left", fontsize=10)
-        axes.set_xlabel("optimiser step")
-        axes.set_ylabel("share (dotted: equal)")
-        axes.legend(frameon=False, fontsize=8)
-    save(picture, target)
-
-
-def shares_of(logits: pd.DataFrame) -> pd.DataFrame:
-    """Return each factor's share among the choices of its kind: a softmax of the logits."""
-    table = logits[["step", "logit"]].copy()
-    table[["stage", "choice"]] = logits["factor"].str.split("/", n=1, expand=True)
-    grouped = table.groupby(["stage", "step"], sort=False)["logit"]
-    table["share"] = grouped.transform(lambda logits: softmax(logits.to_numpy()))
-    return table.drop(columns="logit")
 
 
 def _mark_equal(axes: Axes, equal: float) -> None:

@@ -49,7 +49,7 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     assert "MT-TARTAN, TAPT has the highest mean macro-F1" in said.out
     assert said.out.splitlines()[-1] == "runs/report/report.html"
     files = files_of(tmp_path / "runs" / "report")
-    figures = ("seeds-whole", "confusion", "cost")
+    figures = ("seeds-whole", "cost")
     tables = [f"{t}.{p}" for t in ("acl_arc-tiny", "table_1") for p in ("whole", "unseen")]
     assert files >= {"report.html", "report.md"}
     assert files >= {f"tables/{table}.{e}" for table in tables for e in ("md", "tex", "csv")}

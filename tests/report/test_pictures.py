@@ -7,7 +7,6 @@ import pytest
 
 from tartan.figures import save
 from tartan.report.pictures import (
-    draw_confusion,
     draw_cost,
     draw_learned_weights,
     evaluations,
@@ -17,23 +16,12 @@ from tartan.report.pictures import (
 )
 from tests.report.made_up_runs import (
     bench_of,
-    result_of,
     setting_of,
-    write_run,
     write_setting,
 )
 
 SCORES = [0.5, 0.6, 0.7]
 BOTH = {"auxiliaries": ["dapt", "tapt"]}
-
-
-def test_the_confusion_is_that_of_the_run_that_did_best_on_dev(tmp_path):
-    for seed, (dev, score) in enumerate([(0.6, 0.9), (0.7, 0.5), (0.65, 0.8)]):
-        write_run(tmp_path / str(seed), result_of("finetune", seed, score, dev=dev))
-    figure = draw_confusion(bench_of(tmp_path))
-    assert "seed 1: best on dev" in figure.get_suptitle()
-    texts = [text.get_text() for text in figure.axes[0].texts]
-    assert texts == ["12", "5", "2", "2", "12", "2", "2", "2", "12"]
 
 
 def test_spending_grows_over_the_stages(tmp_path):
@@ -86,20 +74,20 @@ def test_weights_are_means_over_seeds_and_a_damaged_log_is_remarked_on(tmp_path)
 
 def test_every_figure_for_which_there_are_numbers_is_drawn(tmp_path):
     write_heads(tmp_path, ["separate"])
-    kinds = {"seeds-whole", "seeds-unseen", "confusion", "cost", "task-weights"}
+    kinds = {"seeds-whole", "seeds-unseen", "cost", "task-weights"}
     assert {p.kind for p in pictures_of([bench_of(tmp_path)], [])} == kinds
     write_heads(tmp_path, ["shared"])
     write_setting(tmp_path, "mt", "mt_tartan", SCORES, size=1, flops=1e9, **BOTH)
     write_setting(tmp_path, "mt10", "mt_tartan", SCORES, size=10, flops=1e9, **BOTH)
     remarks = []
     pictures = pictures_of([bench_of(tmp_path)], remarks)
-    assert {p.kind for p in pictures} == kinds | {"size-whole", "size-unseen", "end-task-weight"}
+    assert {p.kind for p in pictures} == kinds | {"size-whole", "size-unseen"}
     assert remarks == []
     for picture in pictures:
         assert all(axes.get_xlabel() for axes in picture.figure.axes), picture.kind
-    (heads,) = (p.figure for p in pictures if p.kind == "end-task-weight")
-    labels = [line.get_label().split(" (")[0] for line in heads.axes[0].lines]
-    assert labels == ["separate meta head", "shared head"]
+    (learned,) = (p.figure for p in pictures if p.kind == "task-weights")
+    titles = [axes.get_title(loc="left").split("\n")[1][:8] for axes in learned.axes]
+    assert titles == ["separate", "shared h"]
 
 
 @pytest.mark.parametrize("text", ["$\\frac{ $x$ a_b^c <b>&", "x" * 500])

@@ -64,7 +64,7 @@ def require_encoder(encoder: object, kind: type[T], what: str, content: str, adv
 
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
-    """Exclude parameters and running statistics from training inside of the `with` block."""
+    """Exclude parameters and running statistics from training."""
     trained = {name for name, parameter in module.named_parameters() if parameter.requires_grad}
     module.requires_grad_(False)
     try:
@@ -77,12 +77,12 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Return the class and `description()` of an encoder in JSON; of others' classes the name."""
-    kind: Any = next((kind for kind in type(encoder).__mro__ if _is_rebuilt(kind)), None)
-    description = kind and kind.description(encoder)
-    if description is None:
-        return {"name": encoder.name}
-    path = f"{kind.__module__}.{kind.__qualname__}"
-    return {"name": encoder.name, "kind": path, "description": description}
+    for kind in filter(_is_rebuilt, type(encoder).__mro__):
+        description = kind.description(encoder)  # type: ignore[attr-defined]
+        if description is not None:
+            path = f"{kind.__module__}.{kind.__qualname__}"
+            return {"name": encoder.name, "kind": path, "description": description}
+    return {"name": encoder.name}
 
 
 def encoder_from_description(described: Mapping[str, Any]) -> Encoder:

