@@ -20,7 +20,7 @@ from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
 from docs.builder.words import words
 from tartan.corpus.options import Options
-from tartan.data.auxiliary import AuxiliarySettings
+from tartan.data.prepared import AuxiliarySettings
 from tartan.predict.predict import Settings
 from tartan.runs.settings import RunSettings, TrainerSettings
 from tartan.settings import hints_of

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 
 from tartan.data import text_auxiliary
-from tartan.data.auxiliary import AuxiliaryContext
 from tartan.data.batches import BatchNeeds, StepBatches, TaskExamples
 from tartan.data.corpus import load_corpus
 from tartan.data.file_task import FileTask
+from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
@@ -95,14 +95,8 @@ def test_a_damaged_folder_is_an_error_of_one_line(folder, tmp_path, change, mess
 
 def rows_of(folder, data_dir, cache_dir, size="all"):
     paths = {split: str(data_dir / "toy" / f"{split}.jsonl") for split in ("train", "dev", "test")}
-    around = AuxiliaryContext(
-        end_task=FileTask(name="toy", metric="macro_f1", max_length=12, **paths).load(),
-        encoder=TinyEncoder().load(),
-        train_examples=48,
-        default_size=size,
-        seed=0,
-        cache_dir=cache_dir,
-    )
+    task = FileTask(name="toy", metric="macro_f1", max_length=12, **paths).load()
+    around = AuxiliaryContext(task, TinyEncoder().load(), AuxiliarySettings(size), cache_dir)
     return TextAuxiliary(objective=MaskedLM(), path=str(folder)).examples("dapt", around).rows
 
 

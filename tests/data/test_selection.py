@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import json
 import math
-import os
-import subprocess
-import sys
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import datasets
 import numpy as np
@@ -17,25 +15,25 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tartan.data import selection
-from tartan.data.auxiliary import AuxiliaryContext
 from tartan.data.corpus import Corpus
 from tartan.data.file_task import FileTask
 from tartan.data.overlap import words_of
+from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings
 from tartan.data.selection import choose_part, nearest
 from tartan.data.text_auxiliary import TextAuxiliary
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
-from tests.programs import PYTHONPATH
 
 HELD = " ".join(f"w{i}" for i in range(20))
 
 
 def test_parts_are_nested_seeded_and_told_apart():
     texts = [f"text {i}" if i % 9 else "" for i in range(100)]  # blank rows count
+    task = SimpleNamespace(train=range(10))
     corpus = Corpus("made up", datasets.Dataset.from_dict({"text": texts}), "abc")
     chosen = {
-        (size, seed): choose_part(corpus, size, 10, seed, "size")
+        (size, seed): choose_part(corpus, task, size, seed, "size", None)
         for size in (1, 5)
         for seed in (0, 1)
     }
@@ -43,7 +41,6 @@ def test_parts_are_nested_seeded_and_told_apart():
     assert set(chosen[1, 0].texts["text"]) <= set(chosen[5, 0].texts["text"])
     assert chosen[1, 0].texts["text"][:] != chosen[1, 1].texts["text"][:]
     assert len({corpus.fingerprint, *(part.fingerprint for part in chosen.values())}) == 5
-    assert choose_part(corpus, None, 100, 0, "size") is corpus
 
 
 @pytest.fixture
@@ -55,7 +52,7 @@ def around(tmp_path):
         (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
     paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
     task = FileTask("own", "macro_f1", 32, **paths).load()
-    return AuxiliaryContext(task, TinyEncoder().load(), 3, "all", 0, tmp_path)
+    return AuxiliaryContext(task, TinyEncoder().load(), AuxiliarySettings("all"), tmp_path)
 
 
 @pytest.fixture
@@ -68,7 +65,7 @@ def domain(tmp_path):
 def test_auxiliary_text_is_decontaminated_where_that_is_asked_for(around, domain):
     found = domain.examples("dapt", around)
     assert (len(found.rows), found.decontaminated) == (5, None)
-    asked = replace(around, decontaminate=True)
+    asked = replace(around, options=AuxiliarySettings("all", decontaminate=True))
     for _ in range(2):  # found, then read from the cache
         clean = domain.examples("dapt", asked)
         assert clean.texts["text"][:] == ["fine one", "fine two", "v w and more"]
@@ -89,7 +86,8 @@ def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatc
     domain.examples("dapt", around)
     (message,) = told(caplog)
     assert message.startswith("auxiliary dapt: 1 dev and test texts are in ")
-    domain.examples("dapt", replace(around, decontaminate=True))
+    clean = AuxiliarySettings("all", decontaminate=True)
+    domain.examples("dapt", replace(around, options=clean))
     TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around)
     monkeypatch.setattr(selection, "_MOST_WARNED", 4)  # a larger corpus is left to the check
     domain.examples("dapt", around)
@@ -161,7 +159,8 @@ def examples(tmp_path):
     task = FileTask("own", "macro_f1", 32, **paths).load()
 
     def call(size, **options):
-        around = AuxiliaryContext(task, TinyEncoder().load(), 2, size, 0, tmp_path / "cache")
+        shared = AuxiliarySettings(size)
+        around = AuxiliaryContext(task, TinyEncoder().load(), shared, tmp_path / "cache")
         path = str(tmp_path / "corpus.txt")
         return TextAuxiliary(objective=MaskedLM(), path=path, **options).examples("dapt", around)
 
@@ -183,12 +182,3 @@ def test_a_run_takes_the_nearest_texts_that_are_not_held_out(examples):
 def test_more_texts_than_there_are_is_an_error(examples):
     with pytest.raises(UserError, match=r"asks for 200 examples .* has 24"):
         examples(100, select="nearest")
-
-
-def test_bm25_does_not_load_jax(tmp_path):
-    (tmp_path / "jax").mkdir()
-    (tmp_path / "jax/__init__.py").write_text("raise SystemExit('reserves a GPU')")
-    code = "from tartan.data.selection import nearest; nearest(['a b', 'c d'], ['c'], 1, 0)"
-    path = {"PYTHONPATH": f"{tmp_path}:{PYTHONPATH}"}
-    done = subprocess.run([sys.executable, "-c", code], env=os.environ | path, check=False)
-    assert done.returncode == 0

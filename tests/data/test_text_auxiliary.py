@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from tartan.data.auxiliary import AuxiliaryContext, check_task_name
 from tartan.data.file_task import FileTask
+from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings, check_task_name
 from tartan.data.text_auxiliary import TextAuxiliary, training_texts
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
@@ -22,14 +22,8 @@ def toy(data_dir):
 
 
 def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options):
-    around = AuxiliaryContext(
-        end_task=toy.load(),
-        encoder=TinyEncoder().load(),
-        train_examples=48,
-        default_size=default_size,
-        seed=seed,
-        cache_dir=cache_dir,
-    )
+    shared = AuxiliarySettings(default_size, seed)
+    around = AuxiliaryContext(toy.load(), TinyEncoder().load(), shared, cache_dir)
     return TextAuxiliary(objective=MaskedLM(), **options).examples(name, around)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.data.auxiliary import AuxiliaryContext
+from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings
 from tartan.errors import UserError
 from tartan.vision.task import LabelledImages, OtherClasses
 from tartan.vision.wide_resnet import WideResNetSource
@@ -96,7 +96,7 @@ def test_a_choice_that_cannot_be_made_is_an_error(options, named):
 
 def other_classes(size, seed=0, default="all", **options):
     task = MadeUpImages(**options).load()
-    context = AuxiliaryContext(task, encoder(), 8, default, seed, None)
+    context = AuxiliaryContext(task, encoder(), AuxiliarySettings(default, seed), None)
     return OtherClasses(size=size).examples("mine", context)
 
 

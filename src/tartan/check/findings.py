@@ -17,9 +17,8 @@ from tartan.check import texts
 from tartan.check.advice import Recommendation, recommend
 from tartan.check.trial import estimate_stages
 from tartan.core.device import is_on_cuda
-from tartan.data.auxiliary import AuxiliaryExamples
 from tartan.data.objective_space import ComposedAuxiliary
-from tartan.data.prepared import Prepared
+from tartan.data.prepared import AuxiliaryExamples, Prepared
 from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.methods.stage import Stage

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
+META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"
+"""Names, beside the tasks', under which costs are reported."""
 SEPARATOR = "-"
 """Separator of the parts in an objective's name: `task-mask-bidirectional-denoise`."""
 STAGES = ("data", "transform", "representation", "output")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from tartan.core.task_names import SEPARATOR
-from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples
+from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples
 from tartan.data.text_auxiliary import TextAuxiliary, text_task_of
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder

@@ -1,23 +1,117 @@
-"""Holds all that a training is made of: the encoder, the end task and the auxiliary tasks."""
+"""Puts together all that a training is made of: encoder, end task and auxiliary tasks."""
 
 from __future__ import annotations
 
+import logging
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol, cast
 
 import datasets
+from torch import nn
 from torch.utils.data import ConcatDataset
 
-from tartan.core.task_names import END_TASK
-from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
+from tartan.core.task_names import END_TASK, META_GRADIENT, META_HEAD
 from tartan.data.end_task import EndTask, HeldOutText, Splits
+from tartan.data.tokenise import check_length
 from tartan.encoders.base import Encoder
+from tartan.encoders.export import check_masked_lm
+from tartan.encoders.text_encoder import require_text_encoder
+from tartan.errors import UserError
 from tartan.evaluation.monitor import Monitor
 from tartan.objectives.base import TaskObjective
+from tartan.settings import Checked, Natural, Size
+
+log = logging.getLogger(__name__)
 
 TEXT = "text"
 """Name of the only task of a run without an end task: masked language modelling on all corpora."""
+
+
+@dataclass
+class AuxiliarySettings(Checked):
+    """Options below `auxiliary` that hold for all auxiliary tasks."""
+
+    size: Size = 1
+    seed: Natural = 0
+    decontaminate: bool = False
+
+
+SETTINGS = tuple(field.name for field in fields(AuxiliarySettings))
+"""Keys of the `auxiliary` group that are options, not tasks."""
+
+
+@dataclass(frozen=True)
+class AuxiliaryContext:
+    """What auxiliary tasks are read for; without an end task, `task` is the held-out text."""
+
+    task: EndTask | HeldOutText
+    encoder: Encoder
+    options: AuxiliarySettings
+    cache_dir: Path
+
+
+@dataclass(frozen=True)
+class AuxiliaryExamples:
+    """An auxiliary task's examples, ready to be collated by its objective.
+
+    Attributes:
+        objective: the task's objective.
+        rows: the examples.
+        source: path or name of the data that the examples came from.
+        size: the size asked for, in multiples of the end task's training examples; None for all.
+        fingerprint: string that changes when the source or the choice of examples changes.
+        texts: the texts of the rows, blank ones included; None where they are not texts.
+        held_out: rows that are never trained on; None where none are held out.
+        decontaminated: number of texts left out for their overlap; None where none were looked for.
+        draw_group: tasks with the same value get the same rows in a step, and their objectives the
+            same random numbers; None where the task draws independently of others.
+    """
+
+    objective: TaskObjective[Any]
+    rows: datasets.Dataset
+    source: str
+    size: float | None
+    fingerprint: str
+    texts: datasets.Dataset | None = None
+    held_out: datasets.Dataset | None = None
+    decontaminated: int | None = None
+    draw_group: str | None = None
+
+
+class Auxiliary(Protocol):
+    """One auxiliary task (an entry of `conf/auxiliary/`)."""
+
+    @property
+    def kind(self) -> str:
+        """`task` if it trains on the end task's own examples, else `domain`."""
+
+    @property
+    def left_out(self) -> bool:
+        """Whether the run does without this task because it has nothing to train on."""
+
+    def check(self, name: str, encoder: Encoder) -> None:
+        """Check, before anything is read, that the options of `auxiliary.NAME` fit the encoder."""
+
+    def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
+        """Find, choose and prepare the examples of auxiliary task `name`."""
+
+
+def size_of(name: str, size: Size | None, default: Size) -> tuple[float | None, str]:
+    """Return the size of auxiliary task `name` (None: all) and the option that sets it."""
+    option = "auxiliary.size" if size is None else f"auxiliary.{name}.size"
+    size = default if size is None else size
+    return None if size == "all" else float(size), option
+
+
+def check_task_name(name: str) -> None:
+    """Check that an auxiliary task of this name is confused with no option, task or cost."""
+    reserved = {*SETTINGS, END_TASK, META_GRADIENT, META_HEAD}
+    # heads are kept in a ModuleDict, whose attributes a name must not hide
+    if name in reserved or not re.fullmatch(r"[\w-]+", name) or hasattr(nn.ModuleDict(), name):
+        raise UserError(f"an auxiliary task cannot be named {name!r}: choose another name")
 
 
 @dataclass(frozen=True)
@@ -83,3 +177,30 @@ class Prepared:
             return self.classification
         name = task if task in self.auxiliaries else next(iter(self.auxiliaries))
         return self.auxiliaries[name][1].objective
+
+
+def assemble(
+    context: AuxiliaryContext, auxiliaries: Mapping[str, Auxiliary], classification: Any = None
+) -> Prepared:
+    """Prepare the end task, with its objective, or held-out text, and all auxiliary tasks."""
+    encoder, end_task = context.encoder, cast(Any, context.task)
+    held_out = end_task if isinstance(end_task, HeldOutText) else None
+    splits: Any = None
+    for name, auxiliary in auxiliaries.items():
+        auxiliary.check(name, encoder)
+    if held_out is None:
+        classification.collate(encoder, 1)  # says so if the encoder does not fit
+        splits = end_task.splits(encoder, context.cache_dir)
+    else:
+        end_task, reader = None, require_text_encoder(encoder, "continued pre-training")
+        check_masked_lm(reader)
+        check_length("task.max_length", held_out.max_length, reader)
+    examples = {name: (own, own.examples(name, context)) for name, own in auxiliaries.items()}
+    for name, (_, own) in examples.items():
+        log.info("auxiliary %s: %s examples of %s", name, len(own.rows), own.source)
+    if held_out is not None and len({repr(own.objective) for _, own in examples.values()}) > 1:
+        raise UserError(
+            "the texts of all corpora are pooled for one masked-LM head, so that "
+            "auxiliary.NAME.objective has to be the same for all"
+        )
+    return Prepared(encoder, examples, end_task, splits, classification, held_out)

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import hashlib
 import logging
-import sys
+import os
 from collections.abc import Sequence
 from dataclasses import replace
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -37,16 +38,14 @@ _AT_ONCE = 10_000
 
 
 def choose_part(
-    corpus: Corpus, size: float | None, train_examples: int, seed: int, option: str
+    corpus: Corpus, task: TextTask, size: float, seed: int, option: str, cache_dir: Path
 ) -> Corpus:
-    """Return `size` x `train_examples` rows of the corpus; a smaller size gives a subset.
+    """Return so many rows of the corpus, as multiples of the task's; a smaller size gives a subset.
 
     Blank rows count, as they do in the paper's files, but are not trained on. `option`, which sets
-    the size, is for the message; None takes all rows.
+    the size, is for the message.
     """
-    if size is None:
-        return corpus
-    chosen = choose_rows(len(corpus.texts), size, train_examples, seed, option, corpus.source)
+    chosen = choose_rows(len(corpus.texts), size, len(task.train), seed, option, corpus.source)
     fingerprint = f"{corpus.fingerprint}:{len(chosen)}:{seed}"
     return replace(corpus, texts=corpus.texts.select(chosen), fingerprint=fingerprint)
 
@@ -95,7 +94,7 @@ def choose_nearest(
     count = len(choose_rows(available, size, len(task.train), seed, option, corpus.source))
     if count > _MOST_RANKED:
         raise UserError(f"{option}={size:g} asks for more than the {_MOST_RANKED:,} of nearest")
-    name = _key(corpus, task, count, seed, _MOST_RANKED, _bm25s().__version__)
+    name = _key(corpus, task, count, seed, _MOST_RANKED, version("bm25s"))
 
     def find() -> np.ndarray:
         order = RandomOrder(available, generator_for(seed, "corpus part"))
@@ -116,11 +115,15 @@ def nearest(
     A text is ordered by the best rank that a query gives it, then by its score there, then by its
     index. Texts that share no word with any query come last, in random order.
     """
+    # JAX, which bm25s imports where it is there, would take most of a GPU's memory
+    os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
+    from bm25s import BM25
+
     rest = generator_for(seed, "nearest", "rest")
     documents = [words_of(text or "") for text in texts]
     if not any(documents):  # bm25s cannot index this
         return rest.permutation(len(texts))[:count]
-    index = _bm25s().BM25()
+    index = BM25()
     index.index(documents, show_progress=False)
     words = [split for split in map(words_of, dict.fromkeys(queries)) if split]
     most = min(len(texts), 16 + 4 * count // max(len(words), 1))
@@ -128,19 +131,6 @@ def nearest(
         most = min(len(texts), 4 * most)
     others = np.setdiff1d(np.arange(len(texts)), ranked)
     return np.concatenate([ranked, rest.permutation(others)])[:count]
-
-
-def _bm25s() -> Any:
-    """Import bm25s without JAX, which would reserve most of a GPU's memory as it does."""
-    unused = "jax" not in sys.modules
-    if unused:
-        sys.modules["jax"] = None  # type: ignore[assignment]
-    try:
-        import bm25s
-    finally:
-        if unused:
-            del sys.modules["jax"]
-    return bm25s
 
 
 def _ranked(index: Any, queries: Sequence[list[str]], most: int) -> np.ndarray:

@@ -8,7 +8,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from tartan.data.auxiliary import AuxiliaryContext, check_task_name
 from tartan.data.file_task import EmptyLabel
 from tartan.data.given import (
     AnyEncoder,
@@ -19,7 +18,13 @@ from tartan.data.given import (
     encoder_of,
     table_of,
 )
-from tartan.data.prepared import Prepared
+from tartan.data.prepared import (
+    AuxiliaryContext,
+    AuxiliarySettings,
+    Prepared,
+    assemble,
+    check_task_name,
+)
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import SplitKind
 from tartan.errors import UserError
@@ -152,18 +157,10 @@ class TartanData(TaskData):
         if of_texts and all(auxiliary.text == "task" for auxiliary in auxiliaries.values()):
             raise UserError("column, size and size_seed are for unlabelled texts; there are none")
         encoder = encoder_of(self._encoder)
-        for name, auxiliary in auxiliaries.items():
-            auxiliary.check(name, encoder)
         weights = scaled_weights(
             self._class_weights, task.labels, task.label_counts, "class_weights"
         )
         classification = Classification(len(task.labels), self._dropout, weights)
-        rows = task.splits(encoder, self._cache_dir)
-        context = AuxiliaryContext(
-            task, encoder, len(rows.train), self._size, self._size_seed, self._cache_dir
-        )
-        examples = {
-            name: (auxiliary, auxiliary.examples(name, context))
-            for name, auxiliary in auxiliaries.items()
-        }
-        return Prepared(encoder, examples, task, rows, classification)
+        options = AuxiliarySettings(self._size, self._size_seed)
+        context = AuxiliaryContext(task, encoder, options, self._cache_dir)
+        return assemble(context, auxiliaries, classification)

@@ -8,9 +8,9 @@ from typing import Literal
 
 import datasets
 
-from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.corpus import Corpus, load_corpus, load_corpus_from_hub
 from tartan.data.end_task import HeldOutText
+from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.selection import (
     choose_nearest,
     choose_part,
@@ -101,24 +101,24 @@ class TextAuxiliary(Checked):
         self, name: str, context: AuxiliaryContext, *, labelled: bool = False
     ) -> AuxiliaryExamples:
         """Find, choose and tokenise the text; if `labelled`, the task's rows have its `label`."""
-        if context.held_out is not None:
-            return self._without_end_task(name, context, context.held_out)
-        task, size, option = text_task_of(name, context), None, ""
+        options, cache_dir = context.options, context.cache_dir
+        size, option = size_of(name, self.size, options.size)
+        nearest, removed = self.select == "nearest", None
+        if isinstance(context.task, HeldOutText):
+            return self._without_end_task(name, context, context.task, size)
+        task = text_task_of(name, context)
         if self.text == "task":
+            size = None
             corpus = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
         else:
-            size, option = size_of(name, self.size, context.default_size)
-            corpus = self._domain_corpus(task, size, context.cache_dir)
-        removed, nearest = None, self.select == "nearest"
-        if context.decontaminate or nearest:
-            corpus, removed = decontaminated(corpus, task, context.cache_dir)
-        examples = context.train_examples
-        if self.at_most and size and len(corpus.texts) < round(size * examples):
+            corpus = self._domain_corpus(task, size, cache_dir)
+        if options.decontaminate or nearest:
+            corpus, removed = decontaminated(corpus, task, cache_dir)
+        if self.at_most and size and len(corpus.texts) < round(size * len(task.train)):
             size = None
-        if nearest and size is not None:
-            corpus = choose_nearest(corpus, task, size, context.seed, option, context.cache_dir)
-        else:
-            corpus = choose_part(corpus, size, examples, context.seed, option)
+        if size is not None:
+            choose = choose_nearest if nearest else choose_part
+            corpus = choose(corpus, task, size, options.seed, option, cache_dir)
         if removed is None and self.text == "domain":
             warn_of_held_out_in(name, corpus, task)
         rows = self._rows(name, corpus, task.max_length, context)
@@ -128,11 +128,10 @@ class TextAuxiliary(Checked):
         )  # fmt: skip
 
     def _without_end_task(
-        self, name: str, context: AuxiliaryContext, held_out: HeldOutText
+        self, name: str, context: AuxiliaryContext, held_out: HeldOutText, size: float | None
     ) -> AuxiliaryExamples:
         """Return the whole corpus without the held-out texts."""
-        size, _ = size_of(name, self.size, context.default_size)
-        compares = context.decontaminate or self.select == "nearest"
+        compares = context.options.decontaminate or self.select == "nearest"
         if (self.path is None and self.hub is None) or size is not None or compares:
             raise UserError(
                 f"auxiliary {name}: without an end task, name text with path or hub, take all of "
@@ -150,7 +149,7 @@ class TextAuxiliary(Checked):
     ) -> datasets.Dataset:
         """Return the texts tokenised: when they are read if they are many, unless `ahead`."""
         encoder = require_text_encoder(context.encoder, f"auxiliary {name}")
-        length = length if self.max_length is None else self.max_length
+        length = self.max_length or length
         if not ahead and not corpus.has_blanks and len(corpus.texts) > TOKENISED_AHEAD:
             return tokenised_as_read(corpus.texts, encoder.tokenizer, length)
         rows = tokenise(
@@ -175,7 +174,7 @@ class TextAuxiliary(Checked):
 
 def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
     """Return the end task, after checking for auxiliary task `name` that it is one on text."""
-    task = context.end_task
+    task = context.task
     if not isinstance(task, TextTask):
         raise UserError(f"auxiliary {name} is text and needs an end task on text")
     return task

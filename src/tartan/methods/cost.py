@@ -15,7 +15,7 @@ import torch
 from torch.utils.hooks import RemovableHandle
 
 from tartan.core.task import Batch
-from tartan.data.auxiliary import META_GRADIENT, META_HEAD
+from tartan.core.task_names import META_GRADIENT, META_HEAD
 from tartan.methods.flops import ForwardFlops
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement

@@ -15,8 +15,7 @@ from omegaconf import DictConfig
 
 from tartan.core.device import is_on_cuda
 from tartan.core.task_names import END_TASK
-from tartan.data.auxiliary import Auxiliary, AuxiliaryExamples
-from tartan.data.prepared import Prepared
+from tartan.data.prepared import Auxiliary, AuxiliaryExamples, Prepared
 from tartan.evaluation.metrics import SplitScores
 from tartan.methods.fit import StageOutcome
 from tartan.methods.trainer import resolve_precision

@@ -15,21 +15,17 @@ from torchmetrics import Metric
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Needs, Weighting
 from tartan.core.weighting.fixed import Uniform
-from tartan.data.auxiliary import (
+from tartan.data.end_task import EndTask, HeldOutText
+from tartan.data.prepared import (
     SETTINGS,
     Auxiliary,
     AuxiliaryContext,
-    AuxiliaryExamples,
     AuxiliarySettings,
+    Prepared,
+    assemble,
     check_task_name,
 )
-from tartan.data.end_task import EndTask, HeldOutText
-from tartan.data.prepared import Prepared
-from tartan.data.tokenise import check_length
-from tartan.encoders.base import Encoder
-from tartan.encoders.export import check_masked_lm
 from tartan.encoders.pretrained import load_encoder
-from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import check_higher_is_better, check_metric
 from tartan.methods.checks import check_weighting
@@ -49,8 +45,7 @@ def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str
     Options of the command that are none of a run's are named in `beside`.
     """
     settings = run_settings(config, beside)
-    shared = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
-    typed(OmegaConf.create(shared), AuxiliarySettings, "auxiliary")
+    auxiliary_settings(config)
     method, cap, adapts = settings.method, settings.max_steps, has_no_end_task(config)
     stages = {name: stage for name, stage in method.stages.items() if stage.enabled}
     for name, stage in stages.items():
@@ -66,6 +61,12 @@ def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str
         wrong = "trains an end task, and this task is none" if adapts else "has no end task"
         raise UserError(f"method {method.name} {wrong}")
     return stages
+
+
+def auxiliary_settings(config: DictConfig) -> AuxiliarySettings:
+    """Return the options that all auxiliary tasks share."""
+    shared = {key: config.auxiliary[key] for key in SETTINGS if key in config.auxiliary}
+    return typed(OmegaConf.create(shared), AuxiliarySettings, "auxiliary")
 
 
 def has_no_end_task(config: DictConfig) -> bool:
@@ -97,48 +98,20 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     """Read all data, load the encoder, and check that they fit together."""
     used = _used_auxiliaries(config, stages)
     source: Any = build(config.task, "task")
-    if isinstance(source, HeldOutText):
-        return _without_end_task(config, source, used)
-    check_metric(source.metric, config.metrics)
-    end_task = source.load()
-    encoder = _encoder(config, used)
-    for name, node in config.metrics.items():  # imported here, so that a module can be made of it
-        metric = build(node, f"metrics.{name}", num_classes=len(end_task.labels))
-        if name == source.metric and isinstance(metric, Metric):
-            check_higher_is_better(source.metric, metric)
-    classification = _classification(config, end_task)
-    classification.collate(encoder, 1)  # says so if the encoder does not fit
-    splits = end_task.splits(encoder, Path(config.cache_dir).expanduser())
-    context = auxiliary_context(
-        config, encoder, end_task=end_task, train_examples=len(splits.train)
-    )
-    return Prepared(encoder, _read(used, context), end_task, splits, classification)
-
-
-def _encoder(config: DictConfig, used: Mapping[str, Auxiliary]) -> Encoder:
+    task, classification = source, None
+    if not isinstance(source, HeldOutText):
+        check_metric(source.metric, config.metrics)
+        task = source.load()
+        classification = _classification(config, task)
+        for name, node in config.metrics.items():  # imported, so that a module can be made of it
+            metric = build(node, f"metrics.{name}", num_classes=len(task.labels))
+            if name == source.metric and isinstance(metric, Metric):
+                check_higher_is_better(source.metric, metric)
     encoder = load_encoder(build(config.encoder, "encoder"))
     if config.gradient_checkpointing:
         encoder.recompute_activations()
-    for name, auxiliary in used.items():
-        auxiliary.check(name, encoder)
-    return encoder
-
-
-def _without_end_task(
-    config: DictConfig, held_out: HeldOutText, used: Mapping[str, Auxiliary]
-) -> Prepared:
-    """Prepare a run without an end task, which trains an encoder for later use."""
-    encoder = require_text_encoder(_encoder(config, used), "continued pre-training")
-    check_masked_lm(encoder)
-    check_length("task.max_length", held_out.max_length, encoder)
-    auxiliaries = _read(used, auxiliary_context(config, encoder, held_out=held_out))
-    if len({repr(examples.objective) for _, examples in auxiliaries.values()}) > 1:
-        raise UserError(
-            "the texts of all corpora are pooled for one masked-LM head, so that "
-            "auxiliary.NAME.objective has to be the same for all"
-        )
-    none: Any = None
-    return Prepared(encoder, auxiliaries, none, none, none, held_out)
+    options, cache = auxiliary_settings(config), Path(config.cache_dir).expanduser()
+    return assemble(AuxiliaryContext(task, encoder, options, cache), used, classification)
 
 
 def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
@@ -187,38 +160,6 @@ def _used_auxiliaries(config: DictConfig, stages: Mapping[str, Stage]) -> dict[s
             raise UserError(f"stage {name} of method {config.method.name} needs {wanted}")
         used |= with_text
     return {name: auxiliary for name, auxiliary in auxiliaries.items() if name in used}
-
-
-def auxiliary_context(
-    config: DictConfig,
-    encoder: Encoder,
-    *,
-    end_task: EndTask | None = None,
-    train_examples: int = 0,
-    held_out: HeldOutText | None = None,
-) -> AuxiliaryContext:
-    """Return the context in which auxiliary tasks are read, by the options of `auxiliary`."""
-    return AuxiliaryContext(
-        end_task=end_task,
-        encoder=encoder,
-        train_examples=train_examples,
-        default_size=config.auxiliary.get("size", 1),
-        seed=int(config.auxiliary.get("seed", 0)),
-        cache_dir=Path(config.cache_dir).expanduser(),
-        held_out=held_out,
-        decontaminate=bool(config.auxiliary.get("decontaminate", False)),
-    )
-
-
-def _read(
-    used: Mapping[str, Auxiliary], context: AuxiliaryContext
-) -> dict[str, tuple[Auxiliary, AuxiliaryExamples]]:
-    auxiliaries = {}
-    for name, auxiliary in used.items():
-        examples = auxiliary.examples(name, context)
-        log.info("auxiliary %s: %s examples of %s", name, len(examples.rows), examples.source)
-        auxiliaries[name] = (auxiliary, examples)
-    return auxiliaries
 
 
 def weighting_needs(

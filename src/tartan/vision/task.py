@@ -17,9 +17,9 @@ from torch import Tensor, nn
 
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, Inputs, MicroBatch
-from tartan.data.auxiliary import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.order import choose_rows
+from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, size_of
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError, first_line
 from tartan.objectives.base import Collate, Row
@@ -314,16 +314,17 @@ class OtherClasses(Checked):
         require_image_encoder(encoder, f"auxiliary {name}")
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        task = context.end_task
+        task, options = context.task, context.options
         if not isinstance(task, ImageTask) or len(task.other_labels) < 2:
             raise UserError(f"auxiliary {name} needs a task of images with two other classes")
-        if context.decontaminate:
+        if options.decontaminate:
             raise UserError("auxiliary.decontaminate=true is for text; leave it out for images")
         self.check(name, context.encoder)
-        size, option = size_of(name, self.size, context.default_size)
+        size, option = size_of(name, self.size, options.size)
         source, images = f"{task.name} other classes", task.others
         if size is not None:
-            seed, trained = context.seed, context.train_examples
-            images = images.at(choose_rows(len(images), size, trained, seed, option, source))
+            trained = len(task.train)
+            chosen = choose_rows(len(images), size, trained, options.seed, option, source)
+            images = images.at(chosen)
         objective = ImageClassification(len(task.other_labels), self.shift, self.flip)
         return AuxiliaryExamples(objective, images.rows(), source, size, images.fingerprint())
