@@ -24,23 +24,14 @@ def test_labels_are_those_of_the_training_data():
 def test_labels_that_are_numbers_are_not_places():
     """Of a data set whose labels are 1, 2, 10 the loader gives these, in a tensor."""
     assert places(("1", "2", "10"), label=torch.tensor([10, 1])) == [2, 0]
-    assert places(("-1", "1"), labels=[1, -1]) == [1, 0]
-    assert places(("0", "1"), labels=torch.tensor([1, 0])) == [1, 0]
-    with pytest.raises(UserError, match=r"could hold the labels \['1', '2', '3'\] or their ind"):
-        places(("1", "2", "3"), labels=torch.tensor([1, 2]))
 
 
-def test_places_are_taken_beside_a_tokenizers_tensors():
-    batch = {"input_ids": torch.ones(2, 3, dtype=torch.int64), "labels": torch.tensor([1, 0])}
-    inputs, found, _ = labelled_batch(batch, ("no", "yes"))
-    assert inputs is batch
-    assert found.tolist() == [1, 0]
+def test_a_tokenizers_tensors_are_taken_where_they_are_padded_on_the_right():
+    batch = {"input_ids": torch.ones(2, 3, dtype=torch.int64)}
+    assert unlabelled_batch(batch) is batch
     left = {**batch, "attention_mask": torch.tensor([[1, 1, 1], [0, 1, 1]])}
     with pytest.raises(UserError, match=r'padded on the left.* use padding_side="right"'):
         unlabelled_batch(left)
-    for wrong in ([1, 2], [-1, 0], [1.0, 0.0]):
-        with pytest.raises(UserError, match="does not hold indices into the labels"):
-            labelled_batch({**batch, "labels": torch.tensor(wrong)}, ("no", "yes"))
 
 
 @pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], {"sentence": ["a"], "label": [1]}])

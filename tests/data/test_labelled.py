@@ -10,7 +10,7 @@ import pyarrow.parquet
 import pytest
 
 from tartan.data.labelled import Columns, choose_columns, in_order, read_labelled
-from tartan.data.table_file import open_table
+from tartan.data.table import open_table
 from tartan.errors import UserError
 
 

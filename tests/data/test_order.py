@@ -1,4 +1,4 @@
-"""Random orders of examples, the same in parts; and which examples a size takes."""
+"""Random orders of examples, and which examples a size takes."""
 
 from __future__ import annotations
 
@@ -9,44 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.core.seeding import generator_for
-from tartan.data import order
-from tartan.data.order import SHUFFLED_WHOLE, ExampleOrder, RandomOrder, choose_rows
+from tartan.data.batches import ExampleOrder
+from tartan.data.prepared import choose_rows
 from tartan.errors import UserError
-
-
-@pytest.fixture
-def _no_shuffling(monkeypatch):
-    """Every count goes through the network, as only large ones do."""
-    monkeypatch.setattr(order, "SHUFFLED_WHOLE", 0)
-
-
-def permutation(count, seed=0):
-    return RandomOrder(count, generator_for(seed, "order"))
-
-
-@pytest.mark.usefixtures("_no_shuffling")
-@pytest.mark.parametrize("count", [1, 2, 3, 17, 100, 4097])
-def test_every_index_comes_once(count):
-    assert sorted(permutation(count).part(0, count).tolist()) == list(range(count))
-
-
-@pytest.mark.usefixtures("_no_shuffling")
-@settings(max_examples=50)
-@given(count=st.integers(1, 3000), seed=st.integers(0, 99), data=st.data())
-def test_a_part_is_what_the_whole_has_there(count, seed, data):
-    start = data.draw(st.integers(0, count - 1))
-    stop = data.draw(st.integers(start, count + 5))
-    whole = permutation(count, seed).part(0, count)
-    assert permutation(count, seed).part(start, stop).tolist() == whole[start:stop].tolist()
-
-
-def test_a_part_of_a_huge_order_has_no_index_twice():
-    count = 10**12 + 7
-    assert count > SHUFFLED_WHOLE
-    part = permutation(count).part(count - 100_000, count)
-    assert len(set(part.tolist())) == 100_000
-    assert 0 <= part.min() <= part.max() < count
 
 
 @given(st.integers(1, 20), st.integers(0, 100), st.integers(1, 70))

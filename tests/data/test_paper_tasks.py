@@ -56,7 +56,7 @@ def test_a_download_is_checked_and_kept_and_needs_no_server_the_second_time(tmp_
     published.write_bytes(content[:-5])
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address)
-        with pytest.raises(UserError, match=r"not the published .*; fetch it again"):
+        with pytest.raises(UserError, match=r"could not fetch .* invalid hash value"):
             task.load()
         published.write_bytes(content)
         first = task.load()

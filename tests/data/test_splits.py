@@ -13,7 +13,6 @@ from tartan.core.seeding import generator_for
 from tartan.data.file_task import FileTask
 from tartan.data.paper_tasks import PaperTask
 from tartan.data.splits import (
-    HeldOut,
     choose_labelled,
     clean_split,
     stratified_splits,
@@ -32,10 +31,6 @@ def labels_of(counts):
     return [label for _, label in sorted(pairs, key=lambda pair: pair[0][::-1])]  # mixed
 
 
-def parts_of(share, seed=0, splits=("dev",)):
-    return [HeldOut(share, seed, split) for split in splits]
-
-
 @given(
     st.dictionaries(st.sampled_from("abcd"), st.integers(5, 40), min_size=2),
     st.sampled_from([0.2, 0.3]),
@@ -44,8 +39,8 @@ def parts_of(share, seed=0, splits=("dev",)):
 )
 def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
     labels = labels_of(counts)
-    found = stratified_splits(labels, parts_of(share, seed, splits), SOURCE)
-    alone = stratified_splits(labels, parts_of(share, seed, splits[:1]), SOURCE)
+    found = stratified_splits(labels, dict.fromkeys(splits, share), seed, SOURCE)
+    alone = stratified_splits(labels, {splits[0]: share}, seed, SOURCE)
     assert [split == splits[0] for split in found] == [split == splits[0] for split in alone]
     assert set(found) == {"train", *splits}
     for split in splits:
@@ -65,14 +60,13 @@ def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
 )
 def test_labels_that_cannot_be_in_every_split_are_refused(counts, share, splits, message):
     with pytest.raises(UserError, match=message):
-        stratified_splits(labels_of(counts), parts_of(share, splits=splits), SOURCE)
+        stratified_splits(labels_of(counts), dict.fromkeys(splits, share), 0, SOURCE)
 
 
 @pytest.mark.parametrize("seed", range(5))
 def test_one_example_more_than_there_are_parts_puts_a_label_in_every_split(seed):
     labels = labels_of({"a": 60, "b": 60, "c": 3})
-    parts = [HeldOut(0.3, seed, "test"), HeldOut(0.5, seed, "dev")]
-    found = stratified_splits(labels, parts, SOURCE)
+    found = stratified_splits(labels, {"test": 0.3, "dev": 0.5}, seed, SOURCE)
     assert (found.count("test"), found.count("dev")) == (37, 62)
     rare = [split for split, label in zip(found, labels, strict=True) if label == "c"]
     assert sorted(rare) == ["dev", "test", "train"]
@@ -111,8 +105,6 @@ def test_which_rows_went_where_is_told(tmp_path):
     for split, example in task.rows:
         assert example.text in getattr(task, split).texts
         assert f'"{example.text}"' in lines[example.number - 1]
-    assert task.notes["split"]["train"] == {"examples": 18}
-    assert task.notes["split"]["test"] == {"share": 0.2, "seed": 0, "examples": 6}
     other = FileTask("own", "macro_f1", 16, train=str(train), split_seed=1).load()
     assert task.fingerprints["train"] == other.fingerprints["train"]
     assert task.fingerprints["dev"] != other.fingerprints["dev"]

@@ -15,7 +15,7 @@ import pytest
 from huggingface_hub import constants
 
 from tartan.data.corpus import load_corpus_from_hub
-from tartan.data.table_file import open_hub, open_table
+from tartan.data.table import open_hub, open_table
 from tartan.errors import UserError
 
 TEXTS = [
@@ -82,9 +82,9 @@ def test_rows_know_their_lines(tmp_path):
     ]  # fmt: skip
 
 
-def test_columns_without_a_name_are_left_out_and_a_blank_before_a_quote(tmp_path):
-    table = table_of(tmp_path, "t.csv", b',text, label,\n0,"a, c", "b",\n')
-    assert values_of(table) == [{"text": "a, c", "label": "b"}]
+def test_a_blank_before_a_quote_is_left_out(tmp_path):
+    table = table_of(tmp_path, "t.csv", b',text, label\n0,"a, c", "b"\n')
+    assert values_of(table) == [{"Unnamed: 0": "0", "text": "a, c", "label": "b"}]
     table = table_of(tmp_path, "t.tsv", b'text\t label\n"a\tc"\t "b"\n')
     assert values_of(table) == [{"text": "a\tc", "label": "b"}]
 

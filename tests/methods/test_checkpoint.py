@@ -12,8 +12,8 @@ import torch
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tartan import TartanData
-from tartan.data.given import encoder_of
 from tartan.data.labelled import Columns, read_trained_columns
+from tartan.data.tartan_data import encoder_of
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan

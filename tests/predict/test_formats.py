@@ -171,11 +171,11 @@ def test_numbers_that_json_has_not_become_null(predict, tmp_path):
     assert found[0]["m"] == [["k", None]]
 
 
-def test_columns_that_another_format_cannot_hold_are_refused(predict, tmp_path):
+def test_columns_without_a_name_are_named_as_in_pandas(predict, tmp_path):
     (tmp_path / "a.csv").write_text("text,,\nx,1,2\n")
-    with pytest.raises(UserError, match="columns without a name"):
-        predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
-    predict(tmp_path / "a.csv", tmp_path / "b.tsv")
+    predict(tmp_path / "a.csv", tmp_path / "b.jsonl")
+    found = json.loads((tmp_path / "b.jsonl").read_text())
+    assert (found["text"], found["Unnamed: 1"], found["Unnamed: 2"]) == ("x", "1", "2")
 
 
 def test_values_of_any_type_become_text(predict, tmp_path):

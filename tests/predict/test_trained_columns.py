@@ -12,7 +12,7 @@ from tartan.data.labelled import (
     read_trained_columns,
     write_trained_columns,
 )
-from tartan.data.table_file import open_table
+from tartan.data.table import open_table
 from tartan.errors import UserError
 
 

@@ -16,7 +16,6 @@ from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
-from tartan.data.order import ExampleOrder
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
 
@@ -36,32 +35,20 @@ class TaskExamples:
 
 @dataclass(frozen=True)
 class BatchNeeds:
-    """The batches that the steps of a module need.
+    """The batches that the steps of a module need: one of each task, and others."""
 
-    Attributes:
-        stage: the stage's name, which is part of the seed of every random draw.
-        tasks: names of the tasks, each of which has a batch in every step.
-        meta: whether each step brings a validation batch `B_val`.
-        meta_head_examples: size of the batch on which the meta head is fitted, of examples that are
-            not in the end task's own batch; 0 for no such batch [examples].
-        second: whether each step brings a second, independent batch of every task.
-        sampled: number of auxiliary tasks that each step samples, which share one batch; None for
-            all of them, with a batch each [tasks].
-    """
-
-    stage: str
+    stage: str  # its name is part of the seed of every random draw
     tasks: tuple[str, ...]
-    meta: bool = False
-    meta_head_examples: int = 0
-    second: bool = False
-    sampled: int | None = None
+    meta: bool = False  # a validation batch, `B_val`
+    meta_head_examples: int = 0  # of a batch for the meta head, without the end task's own examples
+    second: bool = False  # a second, independent batch of every task
+    sampled: int | None = None  # number of auxiliary tasks that share one batch; None: one each
 
 
 class StepBatches(Dataset[StepBatch]):
     """A stage's batches, indexed by step: the same in loader workers and in resumed runs.
 
-    An epoch of a loader has `steps`; later steps have batches too. Tasks that are sampled share one
-    batch and come as `unsized`, all others have a batch of their own.
+    An epoch of a loader has `steps`; later steps have batches too.
     """
 
     def __init__(
@@ -136,6 +123,28 @@ def _row_batch(
     return collate(rows[:count], generator_for(*seed))
 
 
+class ExampleOrder:
+    """An endless order of `count` examples: a new permutation for every epoch.
+
+    A batch may span two epochs, so that every example is used equally often.
+    """
+
+    def __init__(self, count: int, seed: int, *names: str) -> None:
+        self._count, self._seed, self._names = count, seed, names
+        self._epoch, self._order = -1, np.empty(0, np.int64)
+
+    def indices(self, start: int, length: int) -> list[int]:
+        """Return the examples' indices at positions `start` to `start + length` of the order."""
+        taken: list[int] = []
+        while len(taken) < length:
+            epoch, offset = divmod(start + len(taken), self._count)
+            if epoch != self._epoch:
+                generator = generator_for(self._seed, *self._names, "order", epoch)
+                self._epoch, self._order = epoch, generator.permutation(self._count)
+            taken += self._order[offset : offset + length - len(taken)].tolist()
+        return taken
+
+
 class EvaluationBatches(Dataset[MicroBatch]):
     """The examples of a split, each exactly once, in batches of similar length.
 
@@ -193,31 +202,27 @@ def rows_at(
 def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = False) -> StepBatch:
     """Return the share of process `rank` of `count` in a step.
 
-    The longest micro-batches are assigned first, each to the process with the least to do so far,
-    earlier tasks included: no task waits for another. With `equally_often`, processes get them in
-    turn, and repeat the smallest one where they lack one.
+    The longest micro-batches are assigned first, each to the process with the least to do so far.
+    With `equally_often`, processes get them in turn, and repeat the smallest where they lack one.
     """
     loads = [0] * count
 
-    def share(batch: Batch) -> Batch:
-        if not equally_often:
-            return batch.only(_shares(batch.micro_batches, loads)[rank])
+    def share(batch: Any) -> Any:
+        if isinstance(batch, dict):
+            return {name: share(one) for name, one in batch.items()}
+        if batch is None:
+            return None
         parts = batch.micro_batches
+        if not equally_often:
+            return batch.only(_shares(parts, loads)[rank])
         chosen = batch.only(range(rank, len(parts), count))
         lacks = -(-len(parts) // count) - len(chosen.micro_batches)
         if lacks:
             chosen.fillers = [min(parts, key=lambda part: part.examples)] * lacks
         return chosen
 
-    return replace(
-        whole,
-        tasks={name: share(batch) for name, batch in whole.tasks.items()},
-        meta_batch=None if whole.meta_batch is None else share(whole.meta_batch),
-        meta_head_batch=None if whole.meta_head_batch is None else share(whole.meta_head_batch),
-        second=None
-        if whole.second is None
-        else {name: share(batch) for name, batch in whole.second.items()},
-    )
+    kinds = ("tasks", "meta_batch", "meta_head_batch", "second")
+    return replace(whole, **{kind: share(getattr(whole, kind)) for kind in kinds})
 
 
 def with_sampled_batches(
@@ -228,11 +233,7 @@ def with_sampled_batches(
     count: int = 1,
     equally_often: bool = False,
 ) -> StepBatch:
-    """Return the step with a batch for each task that it samples.
-
-    The weighting says how many of the `total` examples each task gets. Every process makes the
-    whole batches, from the same weights, and keeps its share of them.
-    """
+    """Return the step with a batch for each task that it samples, sized by the weighting."""
     sizes = weighting.batch_sizes(list(batch.unsized), total)
     sampled = {name: make(sizes[name]) for name, make in batch.unsized.items()}
     if count > 1:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import glob
 import hashlib
-import json
 import logging
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -15,14 +14,13 @@ from typing import Annotated, Any
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
-from pydantic import BaseModel, ConfigDict, Field
+from filelock import FileLock
+from pydantic import Field
 
-from tartan.data.cache import cached_file
 from tartan.data.labelled import text_of
-from tartan.data.table import Table, until_full
-from tartan.data.table_file import TABLES, format_of, load_from_hub, open_table
+from tartan.data.table import TABLES, format_of, load_from_hub, open_table, until_full
 from tartan.errors import UserError, first_line
-from tartan.files import is_inside, sha256_of
+from tartan.files import Plain, is_inside, read_json, sha256_of, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -55,10 +53,8 @@ class Corpus:
     has_blanks: bool = True
 
 
-class Shard(BaseModel):
+class Shard(Plain):
     """A file of a corpus folder: an Arrow stream with the column `text` and no blank texts."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
     file: Annotated[str, Field(pattern=r"^[^/\\\x00]+\.arrow$")]
     bytes: int
@@ -67,20 +63,8 @@ class Shard(BaseModel):
     words: int
 
 
-class Manifest(BaseModel):
-    """What a corpus folder holds and how it was made.
-
-    Attributes:
-        settings: the settings of `conf/build_corpus.yaml` that decide which examples there are.
-        sources: name, size and checksum of each source file that was read, in order.
-        metadata: the same for the files that only give the articles' fields of study.
-        counts: numbers of `records` and `examples` that were read, kept, and left out for each
-            reason; and of `words` kept.
-        shards: the corpus files, in order.
-        versions: versions of the software that built the corpus.
-    """
-
-    model_config = ConfigDict(extra="ignore", frozen=True)
+class Manifest(Plain):
+    """What a corpus folder holds, and how it was made of which files."""
 
     layout: int
     settings: dict[str, Any]
@@ -100,21 +84,36 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     path = path.expanduser()
     if ((path / MANIFEST).is_file() and any(path.glob("*.arrow"))) or (path / BEGUN).is_file():
         return _load_folder(path)
-    files = _files_of(path)
-    kinds = [_kind_of(file) for file in files]
-    prints = [f"{sha256_of(file)}:{kind}:{column}" for file, kind in zip(files, kinds, strict=True)]
-    fingerprint = prints[0] if files == [path] else _digest("\n".join(prints))
+    files = {file: _kind_of(file) for file in _files_of(path)}
+    prints = [f"{sha256_of(file)}:{kind}:{column}" for file, kind in files.items()]
+    fingerprint = prints[0] if list(files) == [path] else _digest("\n".join(prints))
+
+    def texts() -> Iterator[str]:
+        for file, kind in files.items():
+            yield from _texts_in(file, "text" if kind == "text" else column)
 
     def write(scratch: Path) -> None:
-        schema = pa.schema([("text", pa.string())])
-        texts = (text for file in files for text in _texts_in(file, column))
+        every, schema = texts(), pa.schema([("text", pa.string())])
         with pa.ipc.new_stream(str(scratch), schema) as stream:
-            while some := list(until_full(texts, _TEXTS, _CHARACTERS)):
+            while some := list(until_full(every, _TEXTS, _CHARACTERS)):
                 stream.write(pa.record_batch([pa.array(some, pa.string())], schema=schema))
 
     file = cached_file(cache_dir / "datasets" / _digest(fingerprint)[:32] / "texts.arrow", write)
-    texts = text_column(datasets.Dataset.from_file(str(file)), "text", str(path))
-    return Corpus(str(path), texts, fingerprint)
+    rows = text_column(datasets.Dataset.from_file(str(file)), "text", str(path))
+    return Corpus(str(path), rows, fingerprint)
+
+
+def cached_file(path: Path, write: Callable[[Path], object]) -> Path:
+    """Return `path`, after letting `write` fill it if it is not there.
+
+    Of several processes that ask at the same time one writes, to a temporary name first, and the
+    others wait for it.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with FileLock(path.with_suffix(".lock")):
+        if not path.is_file():
+            write_durably(path, write)
+    return path
 
 
 def load_corpus_from_hub(
@@ -146,27 +145,15 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
     return texts if column == "text" else texts.rename_column(column, "text")
 
 
-def texts_of(table: Table, column: str) -> Iterator[str]:
-    """Yield the texts in a column of a table; a missing value, also NaN, is a blank text."""
-    if table.columns and column not in table.columns:
-        columns = ", ".join(map(repr, table.columns))
-        raise UserError(f"corpus {table.source} has no column {column!r}, only {columns}")
-    for row in table.rows():
-        value = row.values.get(column)
-        missing = value is None or (isinstance(value, float) and math.isnan(value))
-        yield "" if missing else text_of(row, column)
-
-
 def read_manifest(path: Path) -> Manifest:
     """Read the manifest of a corpus folder, and compare the sizes of its files."""
     file = path / MANIFEST
     if not file.is_file():
         raise UserError(f"corpus {path} is not finished; run the command that builds it again")
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        manifest = Manifest.model_validate(content, strict=True)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file} is damaged: {first_line(error)}") from error
+        manifest = read_json(file, Manifest)
+    except UserError as error:
+        raise UserError(f"{file} is damaged: {error}") from error
     if manifest.layout != LAYOUT:
         raise UserError(f"{file} is of layout {manifest.layout}, this program reads {LAYOUT}")
     for shard in manifest.shards:
@@ -227,9 +214,17 @@ def _kind_of(file: Path) -> str:
 
 
 def _texts_in(file: Path, column: str) -> Iterator[str]:
-    if file.stat().st_size:  # an empty table has not even columns
-        column = "text" if _kind_of(file) == "text" else column
-        yield from texts_of(open_table(file, _KINDS), column)
+    """Yield the texts in a column of a file; a missing value, also NaN, is a blank text."""
+    if not file.stat().st_size:
+        return  # an empty table has not even columns
+    table = open_table(file, _KINDS)
+    if table.columns and column not in table.columns:
+        columns = ", ".join(map(repr, table.columns))
+        raise UserError(f"corpus {file} has no column {column!r}, only {columns}")
+    for row in table.rows():
+        value = row.values.get(column)
+        missing = value is None or (isinstance(value, float) and math.isnan(value))
+        yield "" if missing else text_of(row, column)
 
 
 def _digest(text: str) -> str:

@@ -1,8 +1,4 @@
-"""Builds an end task without a network: which library a paragraph of documentation is from.
-
-The paragraphs are the docstrings of libraries that are installed with the project, read by parsing
-their source (never by importing it), with the libraries' names masked.
-"""
+"""Builds an end task without a network: which library a paragraph of documentation is from."""
 
 from __future__ import annotations
 
@@ -18,10 +14,11 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from tartan.core.seeding import generator_for
-from tartan.data.cache import cached_file
+from tartan.data.corpus import cached_file
 from tartan.data.table import Table, table_of_rows
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
@@ -42,8 +39,8 @@ _PROSE = 0.7
 class DocstringsTask(TextSource):
     """Docstring paragraphs: a balanced choice of them is labelled, the others are domain text.
 
-    The choice depends on the libraries' versions and on `split_seed` only; dev and test
-    paragraphs are never in the domain text.
+    They are of libraries that are installed with the project, whose source is parsed, never
+    imported. The choice depends on the libraries' versions and on `split_seed` only.
 
     Attributes:
         cache_dir: folder for the extracted texts.
@@ -69,8 +66,8 @@ class DocstringsTask(TextSource):
     def domain_file(self, size: float | None) -> Path:
         """Return the file of unlabelled paragraphs, in a fixed random order, for any size."""
         content = "".join(text + "\n" for text in self._drawn[1]).encode()
-        path = self._folder / f"{hashlib.sha256(content).hexdigest()[:16]}.txt"
-        return cached_file(path, lambda path: path.write_bytes(content))
+        name = f"{hashlib.sha256(content).hexdigest()[:16]}.txt"
+        return cached_file(self._folder / name, lambda path: path.write_bytes(content))
 
     @property
     def _folder(self) -> Path:
@@ -91,34 +88,34 @@ class DocstringsTask(TextSource):
                     f"task docstrings: {package} has only {len(unique)} paragraphs; lower "
                     "task.*_per_class"
                 )
-            order = generator_for(self.split_seed, "docstrings", package).permutation(len(unique))
-            rest = iter(order)
+            rest = iter(_shuffled(unique, self.split_seed, package))
             for split, size in zip(SPLITS, sizes, strict=True):
-                labelled[split] += [(unique[next(rest)], package) for _ in range(size)]
-            others += [unique[i] for i in rest]
-        order = generator_for(self.split_seed, "docstrings", "domain").permutation(len(others))
-        return labelled, [others[i] for i in order]
+                labelled[split] += [(text, package) for text in islice(rest, size)]
+            others += rest
+        return labelled, _shuffled(others, self.split_seed, "domain")
 
     def _paragraphs(self) -> dict[str, list[str]]:
         """Return the different paragraphs of each library, from the cache or its source."""
         versions = [importlib.metadata.version(names[0]) for names in self.libraries.values()]
-        mask = _alias_pattern([name for names in self.libraries.values() for name in names])
-
-        def write(path: Path) -> None:
-            gc.disable()  # it finds no cycles in syntax trees, and doubles the time
-            texts = {
-                package: list(dict.fromkeys(_paragraphs_of(package, mask)))
-                for package in self.libraries
-            }
-            gc.enable()
-            path.write_text(json.dumps(texts), encoding="utf-8")
-
         settings = json.dumps([_VERSION, versions, {**self.libraries}])
         key = hashlib.sha256(settings.encode()).hexdigest()[:16]
+
+        def write(path: Path) -> None:
+            mask = _alias_pattern([name for names in self.libraries.values() for name in names])
+            gc.disable()  # it finds no cycles in syntax trees, and doubles the time
+            found = {p: list(dict.fromkeys(_paragraphs_of(p, mask))) for p in self.libraries}
+            gc.enable()
+            path.write_text(json.dumps(found), encoding="utf-8")
+
         texts: dict[str, list[str]] = json.loads(
             cached_file(self._folder / f"{key}.json", write).read_bytes()
         )
         return texts
+
+
+def _shuffled(texts: Sequence[str], seed: int, name: str) -> list[str]:
+    order = generator_for(seed, "docstrings", name).permutation(len(texts))
+    return [texts[i] for i in order]
 
 
 def _alias_pattern(aliases: Sequence[str]) -> re.Pattern[str]:
@@ -152,19 +149,18 @@ def docstrings(path: Path) -> Iterator[str]:
     """Yield the docstrings of the module, its classes and its functions, in source order."""
     try:
         with warnings.catch_warnings(action="ignore"):  # invalid escapes in other people's strings
-            tree = ast.parse(path.read_bytes())
+            pending: list[ast.AST] = [ast.parse(path.read_bytes())]
     except (SyntaxError, ValueError):
         return  # templates and files for other Python versions
-    pending: list[ast.AST] = [tree]
     while pending:
         node = pending.pop()
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             docstring = ast.get_docstring(node, clean=False)
             if docstring:
                 yield docstring
-            pending.extend(reversed(node.body))
-        elif isinstance(node, ast.If | ast.Try):
-            pending.extend(reversed(node.body))
+        elif not isinstance(node, ast.If | ast.Try):
+            continue
+        pending.extend(reversed(node.body))
 
 
 def _is_prose(text: str) -> bool:

@@ -39,13 +39,10 @@ class EndTask(ABC):
 
     Attributes:
         source: the class that `conf/task/` names, whose `load` returned the task; has its `name`,
-            and the `metric` by which a checkpoint is chosen: a name under `metrics` in the config,
-            or one of `tartan.evaluation.metrics`.
+            and the `metric` by which a checkpoint is chosen.
         labels: label names, in the order of their indices.
-        label_counts: number of training examples of each label, in index order.
-        notes: how the data were read, as plain JSON values for `result.json`.
         fingerprints: a checksum of each split's data.
-        max_length: maximum length of an input [tokens]; None where inputs are not tokens.
+        notes: how the data were read, as plain JSON values for `result.json`.
         train: the training examples, which have `labels`, indices.
     """
 
@@ -65,10 +62,12 @@ class EndTask(ABC):
 
     @property
     def max_length(self) -> int | None:
+        """Longest input [tokens]; None where inputs are not tokens."""
         return None
 
     @property
     def label_counts(self) -> tuple[int, ...]:
+        """Number of training examples of each label, in index order."""
         return tuple(np.bincount(self.train.labels, minlength=len(self.labels)).tolist())
 
     @abstractmethod

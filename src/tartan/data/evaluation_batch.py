@@ -13,10 +13,7 @@ from tartan.core.task import Inputs, MicroBatch
 from tartan.data.tokenise import Text
 from tartan.errors import UserError
 
-_FORMS = (
-    'a batch must be {"text": [...], "label": [...]} (and "text_pair"), or what a tokenizer makes '
-    'of texts with "labels" beside it'
-)
+_FORM = 'a batch must be {"text": [...], "label": [...]} (and "text_pair")'
 
 
 def labelled_batch(
@@ -25,8 +22,7 @@ def labelled_batch(
     """Return a batch's inputs, its labels, and which examples are unseen.
 
     A batch is a `MicroBatch`, whose labels are at `places` in `labels` where these are others; or a
-    mapping with `text` and `label`, as in the training data; or one with a tokenizer's tensors and
-    `labels`, which are names, or indices in a tensor.
+    mapping with `label`, names as in the training data.
 
     Returns:
         The inputs of n examples; the indices of their labels, int64 `(n,)`; and whether each is
@@ -38,11 +34,9 @@ def labelled_batch(
         if places is not None:
             indices = places.to(indices.device)[indices]
         return inputs, indices, batch.inputs.get("unseen")
-    if not isinstance(batch, Mapping) or not {"label", "labels"} & set(batch):
-        raise UserError(_FORMS)
-    names = batch.get("label", batch.get("labels"))
-    if "label" not in batch and isinstance(names, Tensor):
-        return inputs, _checked_indices(names, labels), None
+    if not isinstance(batch, Mapping) or "label" not in batch:
+        raise UserError(_FORM)
+    names = batch["label"]
     names = names.tolist() if isinstance(names, Tensor) else names
     # numbers are names too: a data set may store its labels in another order
     words = [str(name).lower() if isinstance(name, bool) else str(name) for name in names]
@@ -71,7 +65,7 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
         texts, pairs = _texts(batch["text"]), batch.get("text_pair")
         return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
     if not {"input_ids", "images"} & set(batch):
-        raise UserError(_FORMS)
+        raise UserError(_FORM)
     mask = batch.get("attention_mask")
     if mask is not None and not bool(mask[:, 0].all()):  # the first token is read
         raise UserError('a batch is padded on the left; use padding_side="right"')
@@ -81,18 +75,5 @@ def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
 def _texts(column: Any) -> list[str]:
     texts = [column] if isinstance(column, str) else list(column)
     if not all(isinstance(text, str) for text in texts):
-        raise UserError(f"a batch holds something else than texts; {_FORMS}")
+        raise UserError(f"a batch holds something else than texts; {_FORM}")
     return texts
-
-
-def _checked_indices(indices: Tensor, labels: Sequence[str]) -> Tensor:
-    """Return indices of labels, after checking that they are that, and no labels' numbers."""
-    are_numbers = all(name.removeprefix("-").isdigit() for name in labels)
-    if are_numbers and list(labels) != [str(place) for place in range(len(labels))]:
-        raise UserError(
-            f"a tensor `labels` could hold the labels {list(labels)} or their indices; give the "
-            'labels themselves under "label"'
-        )
-    if indices.is_floating_point() or ((indices < 0) | (indices >= len(labels))).any():
-        raise UserError(f"the tensor `labels` does not hold indices into the labels {list(labels)}")
-    return indices.long()

@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tartan.data.labelled import Columns, choose_columns
-from tartan.data.table import Table, joined, selected
-from tartan.data.table_file import Quoting, open_hub, open_table
+from tartan.data.table import Quoting, Table, joined, open_hub, open_table, selected
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tartan.data.table import Row, Table
-from tartan.data.table_file import TextLines
 from tartan.errors import UserError
 from tartan.files import Plain, read_json
 
@@ -74,7 +73,7 @@ def columns_to_predict(
     if not table.columns:  # no rows either
         return Columns()
     trained = trained or Columns(pair=pair)
-    if isinstance(table, TextLines):
+    if table.columns == ("text",):  # as of lines of text
         trained = replace(trained, text="text")
     if trained.pair is None and pair is not None:
         raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
@@ -101,7 +100,7 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
     """Return the text and label of every row; `empty_labels` allows rows without a label."""
     examples = []
     for row in table.rows():
-        if row.fields and not any(map(str.strip, row.fields)):
+        if row.values and not any(str(value).strip() for value in row.values.values()):
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)

@@ -107,15 +107,11 @@ class ComposedAuxiliary:
         self.source.check(encoder, self.objective)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
-        """See `Auxiliary.examples`.
-
-        An objective that needs labels gets only the labelled texts. Where these are fewer than all
-        of the task's texts, its batches cannot be those of the others and get another group.
-        """
+        """See `Auxiliary.examples`; an objective that needs labels gets only labelled texts."""
         objective = replace(self.objective, classes=len(text_task_of(name, context).labels))
         group = self.draw_group
         every = self.source.examples(context, False)
         examples = self.source.examples(context, objective.output.needs_labels)
-        if len(examples.rows) != len(every.rows):
+        if len(examples.rows) != len(every.rows):  # its batches cannot be those of the others
             group = f"{group}{SEPARATOR}labelled"
         return replace(examples, objective=objective, draw_group=group)

@@ -1,10 +1,4 @@
-"""Finds texts that have words in common: with held-out ones (contamination), or most of them.
-
-As in Brown et al. (2020, appendix C), a text is contaminated where it shares `n` words in a row
-with one that is held out, regardless of case, white space, punctuation and Unicode form. A held-out
-text of fewer words is looked for as a whole. Two texts are near-duplicates by the Jaccard
-similarity of the sets of their runs of three words.
-"""
+"""Finds texts that have words in common: with held-out ones (contamination), or most of them."""
 
 from __future__ import annotations
 
@@ -44,8 +38,7 @@ _WORD = regex.compile(
 def words_of(text: str) -> list[str]:
     """Return the words of a text, regardless of case, punctuation and Unicode form.
 
-    Combining marks belong to the letter before them. In scripts that are written without spaces
-    (Chinese, Japanese, Thai, Lao, Khmer, Burmese) every character counts as a word.
+    In scripts that are written without spaces, such as Chinese, every character is a word.
     """
     if text.isascii():
         return _WORD_OF_ASCII.findall(text.casefold())
@@ -62,7 +55,11 @@ def folded(text: str) -> str:
 
 
 class NgramIndex:
-    """The word n-grams of held-out texts, 64-bit hashes, that are looked for in a corpus."""
+    """The word n-grams of held-out texts, hashed, that are looked for in a corpus.
+
+    A text that shares n words in a row with a held-out one is contaminated (Brown et al. 2020,
+    appendix C); a held-out text of fewer words is looked for as a whole.
+    """
 
     def __init__(self, held_out: Iterable[str], n: int = WORDS) -> None:
         self._n = n
@@ -88,9 +85,8 @@ class NgramIndex:
 def nearest_duplicates(texts: Sequence[str], others: Sequence[str]) -> pd.DataFrame:
     """Return those of `texts` that are near-duplicates of a text of `others`.
 
-    Each has a row with its index `text`, ascending, the index `other` of the most similar other
-    text (the first of equally similar ones), and their `similarity`. Texts that differ only in
-    case, white space and punctuation count too, unless they have fewer than three words.
+    Each has a row with its index `text`, ascending, the index `other` of the first most similar
+    one, and their `similarity`: Jaccard's, of the sets of their runs of three words.
     """
     sets = _gram_sets([*texts, *others])
     pairs = pd.concat(_similar(sets[: len(texts)], sets[len(texts) :]))
@@ -102,8 +98,7 @@ def nearest_duplicates(texts: Sequence[str], others: Sequence[str]) -> pd.DataFr
 def same_texts(texts: Sequence[str]) -> np.ndarray:
     """Return the index of the group that each text belongs to, int `(texts,)`.
 
-    Two texts are in one group if they are equal regardless of case, white space and punctuation, if
-    they are near-duplicates, or if a chain of such pairs joins them.
+    Texts that have the same words or are near-duplicates are in one group, and chains of these.
     """
     words = np.array([" ".join(words_of(text)) for text in texts], dtype=object)
     places, distinct = pd.factorize(words)

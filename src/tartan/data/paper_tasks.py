@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from datasets import DownloadConfig, DownloadManager
-from datasets.utils.file_utils import hash_url_to_filename
+from torch.hub import download_url_to_file
 
-from tartan.data.table import Table
-from tartan.data.table_file import Format, open_text
+from tartan.data.table import Table, open_table
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError, first_line
 from tartan.files import OFFLINE, check_reachable, check_sha256
@@ -55,9 +53,8 @@ class PaperTask(TextSource):
 
     def tables(self) -> Mapping[str, Table]:
         """Return the three splits, fetched if need be, after checking their checksums."""
-        names = {split: f"{split}.jsonl" for split in SPLITS}
-        files = {s: self._obtain(name, name, self.sha256[name]) for s, name in names.items()}
-        return {split: open_text(file, Format("jsonl")) for split, file in files.items()}
+        files = {split: f"{split}.jsonl" for split in SPLITS}
+        return {s: open_table(self._obtain(f, f, self.sha256[f])) for s, f in files.items()}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the smallest published file that is large enough for `size`, else the largest."""
@@ -74,32 +71,18 @@ class PaperTask(TextSource):
         return self._obtain(chosen.local, chosen.public, chosen.sha256)
 
     def _local(self, file: str) -> Path:
-        return Path(self.data_dir or "").expanduser() / self.name / file
+        folder = self.data_dir or Path(self.cache_dir, "downloads")
+        return Path(folder).expanduser() / self.name / file
 
     def _obtain(self, local: str, public: str, sha256: str | None) -> Path:
-        path = self._local(local)
-        if self.data_dir is None:
-            path = _download(f"{self.public_url}/{public}", Path(self.cache_dir).expanduser())
-        try:
-            if sha256 is not None:
-                check_sha256(path, sha256)
-        except UserError:
-            if self.data_dir is None:
-                path.unlink(missing_ok=True)  # or the next command would find it
-            raise
+        path, url = self._local(local), f"{self.public_url}/{public}"
+        if self.data_dir is None and not path.is_file():
+            check_reachable(url, f"data file {local}")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                download_url_to_file(url, str(path), hash_prefix=sha256, progress=False)
+            except (OSError, RuntimeError) as error:
+                raise UserError(f"could not fetch {url}: {first_line(error)}; {OFFLINE}") from error
+        if sha256 is not None:
+            check_sha256(path, sha256)
         return path
-
-
-def _download(url: str, cache_dir: Path) -> Path:
-    """Fetch `url` once, into the cache of the `datasets` library."""
-    folder = cache_dir / "downloads"
-    cached = folder / str(hash_url_to_filename(url))
-    if cached.is_file():
-        return cached
-    check_reachable(url, f"data file {url.rsplit('/', 1)[-1]}")
-    # Without the ETag in a file's name, what was fetched once is found without a connection.
-    config = DownloadConfig(cache_dir=folder, use_etag=False, max_retries=0, disable_tqdm=True)
-    try:
-        return Path(str(DownloadManager(download_config=config).download(url)))
-    except OSError as error:
-        raise UserError(f"could not fetch {url}: {first_line(error)}; {OFFLINE}") from error

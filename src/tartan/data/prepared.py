@@ -10,9 +10,11 @@ from pathlib import Path
 from typing import Any, Protocol, cast
 
 import datasets
+import numpy as np
 from torch import nn
 from torch.utils.data import ConcatDataset
 
+from tartan.core.seeding import generator_for
 from tartan.core.task_names import END_TASK, META_GRADIENT, META_HEAD
 from tartan.data.end_task import EndTask, HeldOutText, Splits
 from tartan.data.tokenise import check_length
@@ -55,30 +57,17 @@ class AuxiliaryContext:
 
 @dataclass(frozen=True)
 class AuxiliaryExamples:
-    """An auxiliary task's examples, ready to be collated by its objective.
-
-    Attributes:
-        objective: the task's objective.
-        rows: the examples.
-        source: path or name of the data that the examples came from.
-        size: the size asked for, in multiples of the end task's training examples; None for all.
-        fingerprint: string that changes when the source or the choice of examples changes.
-        texts: the texts of the rows, blank ones included; None where they are not texts.
-        held_out: rows that are never trained on; None where none are held out.
-        decontaminated: number of texts left out for their overlap; None where none were looked for.
-        draw_group: tasks with the same value get the same rows in a step, and their objectives the
-            same random numbers; None where the task draws independently of others.
-    """
+    """An auxiliary task's examples, ready to be collated by its objective."""
 
     objective: TaskObjective[Any]
     rows: datasets.Dataset
-    source: str
-    size: float | None
-    fingerprint: str
-    texts: datasets.Dataset | None = None
-    held_out: datasets.Dataset | None = None
-    decontaminated: int | None = None
-    draw_group: str | None = None
+    source: str  # path or name of the data that the examples came from
+    size: float | None  # in multiples of the end task's training examples; None for all
+    fingerprint: str  # changes when the source or the choice of examples changes
+    texts: datasets.Dataset | None = None  # of the rows, blank ones too; None where they have none
+    held_out: datasets.Dataset | None = None  # rows that are never trained on
+    decontaminated: int | None = None  # number of texts left out; None where none was looked for
+    draw_group: str | None = None  # tasks of one group get the same rows and random numbers
 
 
 class Auxiliary(Protocol):
@@ -106,6 +95,22 @@ def size_of(name: str, size: Size | None, default: Size) -> tuple[float | None, 
     return None if size == "all" else float(size), option
 
 
+def choose_rows(
+    available: int, size: float, train_examples: int, seed: int, option: str, source: str
+) -> np.ndarray:
+    """Return indices of `size` x `train_examples` of `available` rows, ascending, int `(rows,)`.
+
+    Of two sizes with the same seed, the smaller one's rows are among the larger one's.
+    """
+    count = round(size * train_examples)
+    if not 1 <= count <= available:
+        raise UserError(
+            f"{option}={size:g} asks for {count} examples ({size:g} x {train_examples} training "
+            f"examples), but {source} has {available}"
+        )
+    return np.sort(generator_for(seed, "corpus part").permutation(available)[:count])
+
+
 def check_task_name(name: str) -> None:
     """Check that an auxiliary task of this name is confused with no option, task or cost."""
     reserved = {*SETTINGS, END_TASK, META_GRADIENT, META_HEAD}
@@ -118,21 +123,15 @@ def check_task_name(name: str) -> None:
 class Prepared:
     """Data that were read and checked, and the encoder for which they were prepared.
 
-    Attributes:
-        encoder: the encoder, which each stage trains further.
-        auxiliaries: settings and examples of each auxiliary task, by name.
-        end_task: the labelled task; None, as its splits and objective, in a run without one.
-        splits: its splits as the encoder reads them.
-        classification: its objective.
-        held_out: the held-out text by which a run without an end task is judged; else None.
+    In a run without an end task, this, its splits and its objective are None.
     """
 
-    encoder: Encoder
+    encoder: Encoder  # which each stage trains further
     auxiliaries: Mapping[str, tuple[Auxiliary, AuxiliaryExamples]]
     end_task: EndTask
     splits: Splits
     classification: TaskObjective[Any]
-    held_out: HeldOutText | None = None
+    held_out: HeldOutText | None = None  # by which a run without an end task is judged
 
     @property
     def metric(self) -> Monitor:

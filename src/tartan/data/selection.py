@@ -1,16 +1,11 @@
-"""Chooses texts of a corpus: a random part, those near to the end task, none that is held out.
-
-The nearest texts are chosen as in TLM (Yao et al. 2021, "NLP from scratch without large-scale
-pretraining"): each training text is a query of BM25, and the corpus' texts are taken by the best
-rank that any query gives them.
-"""
+"""Chooses texts of a corpus: a random part, those near to the end task, none that is held out."""
 
 from __future__ import annotations
 
 import hashlib
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from importlib.metadata import version
 from pathlib import Path
@@ -20,10 +15,9 @@ import numpy as np
 import pandas as pd
 
 from tartan.core.seeding import generator_for
-from tartan.data.cache import cached_indices
-from tartan.data.corpus import Corpus
-from tartan.data.order import RandomOrder, choose_rows
+from tartan.data.corpus import Corpus, cached_file
 from tartan.data.overlap import WORDS, WORDS_VERSION, NgramIndex, folded, words_of
+from tartan.data.prepared import choose_rows
 from tartan.data.text_task import TextTask
 from tartan.errors import UserError
 
@@ -76,7 +70,7 @@ def decontaminated(corpus: Corpus, task: TextTask, cache_dir: Path) -> tuple[Cor
         ]
         return np.flatnonzero(np.concatenate(marks))
 
-    removed = cached_indices(cache_dir / "decontaminated", name, find)
+    removed = _cached(cache_dir / "decontaminated" / f"{name}.npy", find)
     if not len(removed):
         return corpus, 0
     kept = np.setdiff1d(np.arange(len(corpus.texts)), removed)
@@ -97,13 +91,13 @@ def choose_nearest(
     name = _key(corpus, task, count, seed, _MOST_RANKED, version("bm25s"))
 
     def find() -> np.ndarray:
-        order = RandomOrder(available, generator_for(seed, "corpus part"))
-        candidates = np.sort(order.part(0, min(available, _MOST_RANKED)))
+        order = generator_for(seed, "corpus part").permutation(available)
+        candidates = np.sort(order[:_MOST_RANKED])
         texts = corpus.texts.select(candidates)["text"][:]
         queries = [*task.train.texts, *(task.train.pairs or ())]
         return np.sort(candidates[nearest(texts, queries, count, seed)])
 
-    places = cached_indices(cache_dir / "nearest", name, find)
+    places = _cached(cache_dir / "nearest" / f"{name}.npy", find)
     return replace(corpus, texts=corpus.texts.select(places), fingerprint=f"{name}:nearest")
 
 
@@ -112,8 +106,8 @@ def nearest(
 ) -> np.ndarray:
     """Return the indices of the `count` texts nearest to the queries, nearest first, `(count,)`.
 
-    A text is ordered by the best rank that a query gives it, then by its score there, then by its
-    index. Texts that share no word with any query come last, in random order.
+    As in TLM (Yao et al. 2021), a text is ordered by the best rank that a query of BM25 gives it,
+    then by its score there, then by its index. Those that share no word come last, in random order.
     """
     # JAX, which bm25s imports where it is there, would take most of a GPU's memory
     os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -151,3 +145,14 @@ def _ranked(index: Any, queries: Sequence[list[str]], most: int) -> np.ndarray:
 def _key(corpus: Corpus, task: TextTask, *settings: object) -> str:
     parts = [corpus.fingerprint, task.digest(), *settings, WORDS_VERSION]
     return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()
+
+
+def _cached(file: Path, find: Callable[[], np.ndarray]) -> np.ndarray:
+    """Return what `find` returns, from a file where it was stored before."""
+
+    def write(path: Path) -> None:
+        with path.open("wb") as stream:  # numpy would append its ending to a path
+            np.save(stream, find())
+
+    indices: np.ndarray = np.load(cached_file(file, write))
+    return indices

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from sklearn.model_selection import train_test_split
@@ -13,51 +12,36 @@ from tartan.core.seeding import generator_for
 from tartan.errors import UserError
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """A part of the training examples that becomes another split; labels keep their shares.
+def stratified_splits(
+    labels: Sequence[str], shares: Mapping[str, float], seed: int, source: str
+) -> list[str]:
+    """Return the split of each example, stratified by label; `train` for those in no other.
 
-    Attributes:
-        share: the part's share of the training examples; 0 for a split that the task does without.
-        seed: seed of the choice.
-        split: the split that the part becomes, `dev` or `test`.
+    `shares` are those of all examples that become `test`, `dev` or both, drawn one after the other;
+    0 is for a split that the task does without. Every split has at least one of each label.
     """
-
-    share: float
-    seed: int
-    split: str = "dev"
-
-
-def stratified_splits(labels: Sequence[str], parts: Sequence[HeldOut], source: str) -> list[str]:
-    """Return the split of each example, stratified by label; `train` for those in no part.
-
-    The parts, at most one for `dev` and one for `test`, are drawn one after the other; each has its
-    share of all examples, and every split at least one of each label.
-    """
-    splits = ["train"] * len(labels)
-    parts = [part for part in parts if part.share]
-    counts = Counter(labels)
-    sizes = [max(round(part.share * len(labels)), len(counts)) for part in parts]
-    options = " and ".join(f"task.{part.split}" for part in parts)
-    rare = [label for label, count in sorted(counts.items()) if count <= len(parts)]
+    splits, counts = ["train"] * len(labels), Counter(labels)
+    sizes = {s: max(round(x * len(labels)), len(counts)) for s, x in shares.items() if x}
+    options = " and ".join(f"task.{split}" for split in sizes)
+    rare = [label for label, count in sorted(counts.items()) if count <= len(sizes)]
     if rare:
         raise UserError(
             f"{source}: too few examples of {len(rare)} labels to be in train and in what is held "
             f"out for {options}: {', '.join(map(repr, rare[:5]))}{', ...' * (len(rare) > 5)}; is "
             f"task.label=COLUMN the right one? Add examples, remove the rows, or name files"
         )
-    if len(labels) - sum(sizes) < len(counts):
+    if len(labels) - sum(sizes.values()) < len(counts):
         raise UserError(
             f"{source}: of {len(labels)} examples fewer than the {len(counts)} labels are left for "
             f"train beside {options}; lower the shares, or name files"
         )
     left = list(range(len(labels)))
-    for number, (part, size) in enumerate(zip(parts, sizes, strict=True)):
-        least = (1, len(parts) - number)  # of what is left, for train and each part to come
-        taken, left = _drawn(labels, left, size, least, (part.seed, part.split))
+    for number, (split, size) in enumerate(sizes.items()):
+        least = (1, len(sizes) - number)  # of what is left, for train and each split to come
+        taken, left = _drawn(labels, left, size, least, (seed, split))
         left.sort()
         for index in taken:
-            splits[index] = part.split
+            splits[index] = split
     return splits
 
 
@@ -100,8 +84,7 @@ def with_every_label(
 ) -> tuple[list[int], list[int]]:
     """Return two parts of the same sizes, each with at least so many examples of every label.
 
-    Where some lack, random examples of the label are exchanged for ones of the label of which the
-    part has most. The two together have to have `sum(least)` of every label.
+    Where some lack, random examples are exchanged for ones of the label of which the part has most.
     """
     parts = (list(taken), list(left))
     counts = tuple(Counter(labels[index] for index in part) for part in parts)
@@ -124,8 +107,7 @@ def clean_split(
 ) -> list[str]:
     """Return the split of each example: no group is in two splits, and labels keep their shares.
 
-    Groups are taken in random order. Test and dev take a group as long as none of its labels then
-    has more than its share there, and so have at most their `sizes`; train takes the others.
+    In random order, test and dev take groups until their labels have their shares of `sizes`.
     """
     counts = Counter(labels)
     free: dict[str, Counter[str]] = {}
@@ -161,8 +143,7 @@ def _shares(
 ) -> Counter[str]:
     """Return how many of the `counts` examples of each label a split of `size` may have.
 
-    Shares are rounded; where these do not nearly come to the size, the largest remainders are. No
-    other split may have those `left`; `order` decides where remainders are equal.
+    Shares are rounded, or where these do not nearly come to the size, the largest remainders are.
     """
     total = sum(counts.values())
     shares = Counter({label: round(count * size / total) for label, count in counts.items()})

@@ -18,7 +18,7 @@ import torch
 from lightning.pytorch.strategies import ModelParallelStrategy
 from torch.utils.data import DataLoader
 
-from tartan.core.device import is_cpu, is_on_cpu, is_on_cuda
+from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.data.batches import (
@@ -67,13 +67,10 @@ class BatchSizes(Checked):
 
 
 class TaskData(pl.LightningDataModule):
-    """Provides the Trainer's loaders; their batches are functions of seed and step.
-
-    Whatever is random in a batch is drawn from the seed, the module's stage, the task and the
-    number of the step, so that a run can go on at any step, in any number of processes.
+    """Provides the Trainer's loaders, whose batches are functions of seed, stage, task and step.
 
     Args:
-        prepared: the data, or a function that reads them when they are first needed.
+        prepared: the data, or a function that reads them at first need.
         sizes: sizes of the batches.
         seed: seed of every random draw.
         num_workers: loader processes; None takes 2 where the Trainer trains on a CUDA GPU, and 0
@@ -108,11 +105,9 @@ class TaskData(pl.LightningDataModule):
     def train_dataloader(self) -> StepLoader:
         """Return a loader of the steps of the Trainer's module, an epoch at a time.
 
-        Each of several processes makes the whole batches and keeps some of their micro-batches,
-        which so are the same on any number of processes, dropout and masks included.
+        Each of several processes makes the whole batches, and keeps some of their micro-batches.
         """
-        trainer, needs = self._running(), self._needs()
-        share = partial(share_of, **_share(trainer)) if trainer.world_size > 1 else None
+        trainer, alone = self._running(), self._running().world_size == 1
 
         def next_step() -> int:
             if not trainer.overfit_batches:
@@ -127,9 +122,9 @@ class TaskData(pl.LightningDataModule):
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
             atexit.register(_end_workers)
         return StepLoader(
-            self.steps(needs, *self._arithmetic(), alone=trainer.world_size == 1),
+            self.steps(self._needs(), *self._arithmetic(), alone=alone),
             next_step,
-            collate_fn=share,
+            collate_fn=None if alone else partial(share_of, **_share(trainer)),
             num_workers=workers,
             pin_memory=on_cuda,
             persistent_workers=workers > 0,
@@ -162,25 +157,19 @@ class TaskData(pl.LightningDataModule):
             raise UserError("there is no test split")
         if not isinstance(task, TextTask):
             return self._split("test")
-        size, alone = self.sizes.evaluation_batch_size, task.test.pairs is None
-        rows: Any = list(task.test.texts) if alone else task.test.rows(labelled=False)
-        collate = list if alone else None
+        rows: Any = task.test.rows(labelled=False)
+        size = self.sizes.evaluation_batch_size
         # by keyword: Lightning makes it anew with other arguments
-        return DataLoader(rows, batch_size=size, collate_fn=collate, generator=torch.Generator())
+        return DataLoader(rows, batch_size=size, generator=torch.Generator())
 
     def epoch_steps(self, needs: BatchNeeds) -> int:
         """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
-        if self.sizes.epoch_steps is not None:
-            return self.sizes.epoch_steps
         end_task, others = self.prepared.counts(needs.tasks)
         examples = max(others) if end_task is None else end_task
-        return math.ceil(examples / self.sizes.batch_size)
+        return self.sizes.epoch_steps or math.ceil(examples / self.sizes.batch_size)
 
     def micro_batch_size(self, accelerator: str = "auto", *, alone: bool = True) -> int:
-        """Return how many examples go through the body at once in training.
-
-        Several processes, of which this is not `alone`, share a batch's micro-batches.
-        """
+        """Return how many examples go through the body at once in a process's training."""
         given, longest = self.sizes.micro_batch_size, self.prepared.max_length
         if given is not None or longest is None or not (alone and is_on_cuda(accelerator)):
             return given or 16
@@ -194,28 +183,21 @@ class TaskData(pl.LightningDataModule):
         *,
         alone: bool = True,
     ) -> StepBatches:
-        """Return the batches of every step of a module.
-
-        Lightning's names of accelerator and precision, and whether a process trains `alone`, decide
-        how batches are split and laid out.
-        """
+        """Return the batches of every step of a module, as the device and processes need them."""
         prepared, sizes = self.prepared, self.sizes
         micro = self.micro_batch_size(accelerator, alone=alone)
         layout: dict[str, Any] = {
             "packed": self._packs(accelerator, precision, trains=True),
             "on_cpu": is_on_cpu(accelerator),
         }
-        tasks, meta = {}, None
+        tasks, meta, encoder = {}, None, prepared.encoder
         for name in needs.tasks:
-            objective = prepared.objective(name)
-            collate = objective.collate(prepared.encoder, micro, **layout)
+            collate = prepared.objective(name).collate(encoder, micro, **layout)
             auxiliary = prepared.auxiliaries.get(name)
             group = None if auxiliary is None else auxiliary[1].draw_group
             tasks[name] = TaskExamples(prepared.rows(name), collate, sizes.batch_size, group)
         if needs.meta:
-            collate = prepared.classification.collate(
-                prepared.encoder, micro, training=False, **layout
-            )
+            collate = prepared.classification.collate(encoder, micro, training=False, **layout)
             meta = TaskExamples(prepared.splits.dev, collate, sizes.meta_batch_size)
         return StepBatches(tasks, meta, self.epoch_steps(needs), self.seed, needs)
 
@@ -256,8 +238,8 @@ class TaskData(pl.LightningDataModule):
 
     def _arithmetic(self) -> tuple[str, str]:
         trainer = self._running()
-        on_cpu = is_cpu(trainer.strategy.root_device)
-        return "cpu" if on_cpu else "auto", str(trainer.precision)
+        kind = trainer.strategy.root_device.type
+        return "cpu" if kind == "cpu" else "auto", str(trainer.precision)
 
     def _running(self) -> pl.Trainer:
         if self.trainer is None:
@@ -271,9 +253,7 @@ class TaskData(pl.LightningDataModule):
 class StepLoader:
     """Yields an epoch's batches, from the step that is next when the first one is asked for.
 
-    It is not a `DataLoader`, because Lightning would exchange the sampler of one
-    (`overfit_batches`, several processes): here each process builds every step and keeps its share
-    of it. `options` are those of the `DataLoader` that builds the batches.
+    It is no `DataLoader`, whose sampler Lightning would exchange; `options` are those of its own.
     """
 
     def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
@@ -293,7 +273,7 @@ class StepLoader:
         yield from self._loader
 
     def state_dict(self) -> dict[str, int]:
-        """Return the state that Lightning puts into its checkpoints."""
+        """Return a state, by which Lightning knows that the loader can be resumed."""
         return {"step": self._next_step()}
 
     def load_state_dict(self, state: dict[str, int]) -> None:

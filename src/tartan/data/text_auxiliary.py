@@ -181,17 +181,16 @@ def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:
 
 
 def training_texts(
-    end_task: TextTask, *, labelled: bool = False, labelled_only: bool = False
+    task: TextTask, *, labelled: bool = False, labelled_only: bool = False
 ) -> Corpus:
     """Return the end task's training texts as a corpus (TAPT), without dev and test texts.
 
     Those that have labels alone are returned with these if `labelled`, without if `labelled_only`.
     """
-    if labelled:
-        kind, texts = "labelled", end_task.train.rows()
-    elif labelled_only:
-        kind, texts = "labelled texts", end_task.train.rows(labelled=False)
-    else:
-        kind, texts = "tapt", end_task.own_texts
+    kind, texts = "tapt", task.train.rows(labelled=labelled)
+    if labelled or labelled_only:
+        kind = "labelled" if labelled else "labelled texts"
+    elif task.unlabelled is not None:
+        texts = datasets.concatenate_datasets([texts, task.unlabelled.rows(labelled=False)])
     # of all splits: what is held out of the training file is not in it
-    return Corpus(f"{end_task.name} train", texts, fingerprint=f"{kind}:{end_task.digest()}")
+    return Corpus(f"{task.name} train", texts, fingerprint=f"{kind}:{task.digest()}")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import logging
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -17,15 +16,13 @@ import datasets
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.labelled import Columns, Example, in_order, read_labelled
 from tartan.data.overlap import same_texts
-from tartan.data.splits import HeldOut, choose_labelled, clean_split, stratified_splits
+from tartan.data.splits import choose_labelled, clean_split, stratified_splits
 from tartan.data.table import Table
-from tartan.data.tokenise import check_length, count_full, tokenise
+from tartan.data.tokenise import check_length, tokenise
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.settings import Checked, Count, Length, Natural
-
-log = logging.getLogger(__name__)
 
 SPLITS = ("train", "dev", "test")
 SplitKind: TypeAlias = Literal["published", "clean"]
@@ -74,54 +71,57 @@ class TextSource(Checked, ABC):
     def load(self) -> TextTask:
         """Read the files."""
         tables = self.tables()
-        columns, source = self.columns(tables["train"]), tables["train"].source
+        train, columns = tables["train"], self.columns(tables["train"])
         bare = {"train"} if self.empty_label == "unlabelled" else set()
         read = {s: read_labelled(t, columns, empty_labels=s in bare) for s, t in tables.items()}
         unlabelled = [example for example in read["train"] if not example.label]
         read["train"] = [example for example in read["train"] if example.label]
         shares = {"test": self.test_share, "dev": self.dev_share}
-        held = [HeldOut(share, self.split_seed, s) for s, share in shares.items() if s not in read]
-        assigned = self._assigned(read, held, source)
+        shares = {split: share for split, share in shares.items() if split not in read}
+        assigned = self._assigned(read, shares, train.source)
         splits = {s: [example for name, example in assigned if name == s] for s in SPLITS}
         labels = in_order(example.label for example in splits["train"])
         if len(labels) < 2:
-            raise UserError(f"{source}: training needs at least two labels, found {labels}")
+            raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
         for split, examples in splits.items():
             if unknown := {example.label for example in examples} - set(labels):
-                own = tables[split].source if split in tables else source
-                raise UserError(f"{own}: labels {sorted(unknown)} do not occur in {source}")
+                source = tables.get(split, train).source
+                raise UserError(
+                    f"{source}: labels {sorted(unknown)} do not occur in {train.source}"
+                )
         trained_on = {example.content for example in (*splits["train"], *unlabelled)}
         if self.labelled is not None:
             names = [example.label for example in splits["train"]]
-            kept = choose_labelled(names, self.labelled, self.split_seed, source)
+            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
             unlabelled += compress(splits["train"], [not one for one in kept])
             splits["train"] = list(compress(splits["train"], kept))
         numbered = len(tables) == 1 or self.split == "published"
-        parts = [part for part in held if part.share]
+        named = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
         rows = [(s, example) for s, example in assigned if s == "train" or s not in tables]
         return TextTask(
             source=self,
             labels=labels,
             **{s: _indexed(own, labels, trained_on, numbered) for s, own in splits.items()},
-            fingerprints=self._fingerprints(tables, columns, held),
-            notes=_notes(columns, source, parts, rows),
-            rows=sorted(rows, key=lambda row: row[1].number) if parts else [],
-            unit=tables["train"].unit,
+            fingerprints=self._fingerprints(tables, columns, shares),
+            notes={"columns": named},
+            rows=sorted(rows, key=lambda row: row[1].number) if any(shares.values()) else [],
+            unit=train.unit,
             unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
         )
 
     def _assigned(
-        self, read: Mapping[str, Sequence[Example]], held: Sequence[HeldOut], source: str
+        self, read: Mapping[str, Sequence[Example]], shares: Mapping[str, float], source: str
     ) -> list[tuple[str, Example]]:
         """Return all examples with their splits, those of train's table in its order."""
         if not read["train"]:
             raise UserError(f"{source} holds no labelled examples")
-        names = stratified_splits([one.label for one in read["train"]], held, source)
+        labels = [example.label for example in read["train"]]
+        names = stratified_splits(labels, shares, self.split_seed, source)
         assigned = list(zip(names, read["train"], strict=True))
         assigned += [(s, one) for s in SPLITS[1:] if s in read for one in read[s]]
         if self.split == "published":
             return assigned
-        if len(held) == 1:
+        if len(shares) == 1:
             raise UserError("task.split=clean splits one table, or those of train, dev and test")
         assigned.sort(key=lambda row: SPLITS.index(row[0]))
         sizes = Counter(split for split, _ in assigned)
@@ -132,13 +132,15 @@ class TextSource(Checked, ABC):
         return list(zip(names, examples, strict=True))
 
     def _fingerprints(
-        self, tables: Mapping[str, Table], columns: Columns, held: Sequence[HeldOut]
+        self, tables: Mapping[str, Table], columns: Columns, shares: Mapping[str, float]
     ) -> dict[str, str]:
         """Return a checksum of each split's table and columns, or how it was made of others."""
         prints = {split: table.fingerprint for split, table in tables.items()}
         if columns != Columns():
             prints = {split: _digest(f"{own}:{columns}") for split, own in prints.items()}
-        prints |= {part.split: f"{part} of {prints['train']}" for part in held}
+        for split, share in shares.items():
+            how = f"HeldOut(share={share}, seed={self.split_seed}, split={split!r})"
+            prints[split] = f"{how} of {prints['train']}"
         prints = {split: prints[split] for split in SPLITS}
         if self.split != "published":
             kind = f"{self.split}, seed {self.split_seed}, of {_digest(':'.join(prints.values()))}"
@@ -150,17 +152,13 @@ class TextSource(Checked, ABC):
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """One split: texts, their labels as indices, and whether each text is absent from train.
-
-    `pairs` are the second texts of pairs. `numbers` are the lines or rows in the one file that a
-    split was read from; None where it is of several.
-    """
+    """One split: texts, their labels as indices, and whether each text is absent from train."""
 
     texts: Sequence[str]
     labels: Sequence[int]
     unseen: Sequence[bool]
-    pairs: Sequence[str] | None = None
-    numbers: Sequence[int] | None = None
+    pairs: Sequence[str] | None = None  # the second texts of pairs
+    numbers: Sequence[int] | None = None  # lines or rows in the one file that the split is from
 
     def __len__(self) -> int:
         return len(self.texts)
@@ -188,15 +186,7 @@ class LabelledTexts:
 
 @dataclass(frozen=True)
 class TextTask(EndTask):
-    """A labelled task on text, read and checked (see `EndTask`).
-
-    Attributes:
-        rows: the split and the example of each row of train's table, where a split was held out of
-            it; else none.
-        unit: what `Example.number` counts: `line` or `row`.
-        unlabelled: training texts without a label, and those whose labels `source.labelled` leaves
-            out; None if there are none.
-    """
+    """A labelled task on text, read and checked (see `EndTask`)."""
 
     source: TextSource
     labels: tuple[str, ...]
@@ -205,9 +195,9 @@ class TextTask(EndTask):
     test: LabelledTexts
     fingerprints: dict[str, str]
     notes: dict[str, Any]
-    rows: Sequence[tuple[str, Example]]
-    unit: str
-    unlabelled: LabelledTexts | None = None
+    rows: Sequence[tuple[str, Example]]  # splits of train's table, where some were held out of it
+    unit: str  # of `Example.number`: `line` or `row`
+    unlabelled: LabelledTexts | None = None  # training texts that have or keep no label
 
     @property
     def max_length(self) -> int:
@@ -217,12 +207,6 @@ class TextTask(EndTask):
     def evaluated_texts(self) -> list[str]:
         """All texts of dev and test, both texts of each pair."""
         return [text for split in (self.dev, self.test) for text in chain(*split.parts)]
-
-    @property
-    def own_texts(self) -> datasets.Dataset:
-        """All training texts, labelled or not, as rows with `text` (and `text_pair`)."""
-        parts = [self.train] if self.unlabelled is None else [self.train, self.unlabelled]
-        return datasets.concatenate_datasets([part.rows(labelled=False) for part in parts])
 
     def digest(self) -> str:
         """Return a checksum of all splits together."""
@@ -236,7 +220,7 @@ class TextTask(EndTask):
         for split, texts in {"train": self.train, "dev": self.dev, "test": self.test}.items():
             if not len(texts):
                 continue
-            splits[split] = rows = tokenise(
+            splits[split] = tokenise(
                 texts.rows(),
                 f"{split}:{self.digest()}",  # label indices and unseen marks depend on train too
                 text_encoder,
@@ -244,27 +228,8 @@ class TextTask(EndTask):
                 cache_dir,
                 keep_blank=True,
             )
-            if full := count_full(rows, self.max_length):
-                log.warning(
-                    "task %s: %s of %s texts in %s reach max_length=%s, where they are cut",
-                    self.name, f"{full:,}", f"{len(texts):,}", split, self.max_length,
-                )  # fmt: skip
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def _notes(
-    columns: Columns, source: str, parts: Sequence[HeldOut], rows: Sequence[tuple[str, Example]]
-) -> dict[str, Any]:
-    read = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
-    if not parts:
-        return {"columns": read}
-    counts = Counter(split for split, _ in rows)
-    split: dict[str, Any] = {"source": source, "train": {"examples": counts["train"]}}
-    for part in parts:
-        chosen = {"share": part.share, "seed": part.seed, "examples": counts[part.split]}
-        split[part.split] = chosen
-    return {"columns": read, "split": split}
 
 
 def _digest(text: str) -> str:

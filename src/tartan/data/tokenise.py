@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import datasets
-import pyarrow.compute as pc
 from filelock import FileLock
 from transformers import PreTrainedTokenizerBase
 
@@ -23,10 +22,6 @@ _VERSION = "6"
 """Part of every cache key; raise it when the meaning of a cached file changes."""
 _AT_ONCE = 200
 """Number of texts that are tokenised together."""
-_PER_TOKEN = 16
-"""Characters per token in the beginning of a long text that is tokenised; four are usual."""
-_UNSURE_WORDS = 3
-"""Number of words at the end of a cut text whose tokens the rest of the text may change."""
 
 
 def check_length(option: str, length: int, encoder: TextEncoder) -> None:
@@ -48,8 +43,7 @@ def tokenise(
     """Return rows with `input_ids` and all columns but `text` and `text_pair`, from the cache.
 
     `fingerprint` changes when the texts change. Inputs are cut at `max_length` tokens, special ones
-    included; of a pair, the longer text first. In labelled data, `keep_blank` keeps a blank text as
-    special tokens alone; masked language modelling can learn nothing from it.
+    included; of a pair, the longer text first. `keep_blank` keeps a blank text as special tokens.
     """
     tokenizer = encoder.tokenizer
     read = [name for name in ("text", "text_pair") if name in texts.column_names]
@@ -98,12 +92,6 @@ def tokenised_as_read(
     )
 
 
-def count_full(rows: datasets.Dataset, max_length: int) -> int:
-    """Return how many of the rows of `tokenise` have `max_length` tokens, or were cut there."""
-    lengths = pc.list_value_length(rows.data.column("input_ids"))
-    return pc.sum(pc.equal(lengths, max_length)).as_py() or 0
-
-
 def encode_texts(
     texts: Sequence[Sequence[str]],
     tokenizer: PreTrainedTokenizerBase,
@@ -114,8 +102,6 @@ def encode_texts(
 
     `texts` are the first texts of all inputs and, for pairs, the second ones.
     """
-    if max_length is not None:
-        texts = [_beginnings(column, tokenizer, max_length) for column in texts]
     encoded = tokenizer(
         *map(list, texts),
         truncation=max_length is not None,
@@ -142,29 +128,6 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
         encoded, padding_side="right", return_attention_mask=True, return_tensors="pt"
     )
     return dict(padded)
-
-
-def _beginnings(
-    texts: Sequence[str], tokenizer: PreTrainedTokenizerBase, length: int
-) -> Sequence[str]:
-    """Return the texts, of long ones a beginning that has the same first `length` tokens.
-
-    A fast tokenizer splits a text from left to right into added tokens and words, and the tokens of
-    a word depend on that word alone. So a beginning has the text's tokens, except in its last words
-    and in as many characters as the longest added token has.
-    """
-    size = _PER_TOKEN * length
-    long = [i for i, text in enumerate(texts) if len(text) > size]
-    if not long or tokenizer.truncation_side != "right":
-        return texts
-    begun = [texts[i][:size] for i in long]
-    encodings = tokenizer(begun, add_special_tokens=False, verbose=False).encodings
-    added = max((len(one.content) for one in tokenizer.added_tokens_decoder.values()), default=0)
-    chosen = list(texts)
-    for i, text, encoding in zip(long, begun, encodings, strict=True):
-        if len({*encoding.word_ids[length + added :]} - {None}) > _UNSURE_WORDS:
-            chosen[i] = text
-    return chosen
 
 
 def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:

@@ -25,9 +25,8 @@ from tartan.core.step import Step, StepRecord
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.data.batches import BatchNeeds
-from tartan.data.given import encoder_of
 from tartan.data.prepared import TEXT, Prepared
-from tartan.data.tartan_data import TartanData
+from tartan.data.tartan_data import TartanData, encoder_of
 from tartan.data.task_data import TaskData
 from tartan.encoders.safe_loading import check_finite_weights
 from tartan.errors import UserError

@@ -13,8 +13,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
-from tartan.data.table import Row, Table
-from tartan.data.table_file import TABLES, Quoting, format_of, open_table
+from tartan.data.table import TABLES, Quoting, Row, Table, format_of, open_table
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable

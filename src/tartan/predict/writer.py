@@ -14,8 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tartan.data.table import Row, Table
-from tartan.data.table_file import DelimitedTable, Format, JsonTable
+from tartan.data.table import Format, Row, Table
 from tartan.errors import UserError
 
 
@@ -30,20 +29,19 @@ class Writer:
         self.counts = Counter(dict.fromkeys(labels, 0))
         self._labels, self._target = labels, target
         self._added = [f"{prefix}predicted_label", *(f"{prefix}probability_{x}" for x in labels)]
-        self._of_json, self._is_csv = isinstance(table, JsonTable), target.kind in ("csv", "tsv")
-        self._columns = list(table.columns) if self._of_json else table.schema.names
+        self._of_json, self._is_csv = table.schema is None, target.kind in ("csv", "tsv")
+        self._columns = list(table.columns)
         self._separator = "\t" if target.kind == "tsv" else ","
-        if isinstance(table, DelimitedTable) and table.usual == self._separator:
+        if target.kind == "csv" and table.separator not in (None, "\t"):
             self._separator = table.separator
         if self._of_json and target.kind == "parquet":
             raise UserError(f"{table.source} has no types for Parquet; name a .jsonl or .csv")
-        if not self._is_csv and self._columns.count("") > 1:
-            raise UserError(f"{table.source} has columns without a name; name them")
         self._check_free(self._columns, table.source)
         types = [pa.string(), *(pa.float32() for _ in labels)]
         added = list(map(pa.field, self._added, types))
         self._read = table.schema
-        self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
+        if table.schema is not None:
+            self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
 
     @contextmanager
     def open(self, path: str) -> Iterator[None]:
@@ -97,9 +95,7 @@ class Writer:
             raise UserError(f"{place}: there is a column {min(taken)} already; use prefix=PREFIX")
 
     def _fields(self, row: Row) -> Sequence[Any]:
-        """Return the fields of CSV; of JSON, the values in the columns of the first rows."""
-        if row.fields:
-            return row.fields
+        """Return the values in the columns, of JSON in those of the first rows."""
         if others := row.values.keys() - set(self._columns):
             raise UserError(
                 f"{row.place}: the first rows have no {min(others)}; name an output that ends in "

@@ -18,8 +18,7 @@ from torch import Tensor, nn
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.data.end_task import EndTask, Splits
-from tartan.data.order import choose_rows
-from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, size_of
+from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError, first_line
 from tartan.objectives.base import Collate, Row

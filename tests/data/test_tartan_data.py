@@ -16,7 +16,7 @@ from transformers import (
     RobertaModel,
 )
 
-from tartan.data.given import auxiliary_of, encoder_of, table_of
+from tartan.data.tartan_data import auxiliary_of, encoder_of, table_of
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
