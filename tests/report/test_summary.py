@@ -7,9 +7,7 @@ import os
 
 import pytest
 
-from tartan.report.comparison import benchmarks_of
-from tartan.report.report import inventory, sentences_of
-from tartan.report.runs import find_runs
+from tartan.report.report import report_of, sentences_of
 from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
@@ -76,8 +74,7 @@ def test_the_inventory_names_the_runs_that_a_newer_one_replaced(tmp_path):
     for place, name in enumerate(("seed=0", "seed=0-2", "seed=0-3")):
         folder = write_run(tmp_path / name, result_of("finetune", 0, 0.5 + place / 10))
         os.utime(folder / "result.json", (1000 + place, 1000 + place))
-    found = find_runs(tmp_path)
-    assert inventory(found, benchmarks_of(found.runs)) == (
+    assert report_of(tmp_path).inventory == (
         "3 finished runs, 2 older of a setting and seed with a newer one, which are not counted; "
         "1 setting (runs that differ by their seed alone) in 1 comparison."
     )

@@ -72,6 +72,10 @@ class Benchmark:
         return metric_label(self.result.metric)
 
     @property
+    def differing_options(self) -> dict[str, list[Any]]:
+        return differing_options([setting.options for setting in self.settings])
+
+    @property
     def runs(self) -> list[Run]:
         return [run for setting in self.settings for run in setting.runs]
 

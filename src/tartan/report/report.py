@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import fmean
@@ -17,7 +16,6 @@ from tartan.report.comparison import (
     Benchmark,
     benchmarks_of,
     best_against_others,
-    differing_options,
 )
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
@@ -83,7 +81,7 @@ def report_of(root: Path, paired: bool = False, holm: bool = False) -> Report:
         folders,
         paired,
         holm,
-        inventory(folders, benches),
+        rendered("inventory.txt", folders=folders, benches=benches),
         reports,
         [table for table in paper if table is not None],
         pictures_of(benches, remarks),
@@ -115,28 +113,11 @@ def write_report(report: Report, folder: Path) -> None:
                 written=time.strftime("%Y-%m-%d %H:%M"),
                 image=image,
                 markdown=to_markdown,
-                differing=lambda bench: differing_options([s.options for s in bench.settings]),
             )
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"
         raise UserError(f"cannot write the report ({reason}); name a folder: --out") from error
-
-
-def inventory(folders: Folders, benches: Sequence[Benchmark]) -> str:
-    """Return a sentence on how many runs of which kinds were read."""
-    results = [run.result for run in folders.runs]
-    adapted = sum(not result.labels for result in results)
-    tested = sum(result.is_tested for result in results)
-    return rendered(
-        "inventory.txt",
-        folders=folders,
-        adapted=adapted,
-        untested=len(results) - tested - adapted,
-        repeated=tested - sum(len(bench.runs) for bench in benches),
-        settings=sum(len(bench.settings) for bench in benches),
-        benches=len(benches),
-    )
 
 
 def sentences_of(bench: Benchmark) -> list[str]:
@@ -145,26 +126,22 @@ def sentences_of(bench: Benchmark) -> list[str]:
     unseen, compared_unseen = best_against_others(bench, "unseen")
     if not ranked:
         return []
-    keys = {setting.key for setting in ranked}
-    tests = [run.result.test for run in bench.runs]
-    scores = {
+    tf_idf = {
         run.result.seed: (one.dev[run.result.metric], one.test[run.result.metric])
         for run in bench.runs
         for one in run.result.baselines
         if one.name == "tf_idf" and one.test
     }
-    means = [100 * fmean(column) for column in zip(*scores.values(), strict=True)]
     return sentences(
         "summary.txt",
         bench=bench,
-        best=ranked[0],
+        ranked=ranked,
         compared=compared,
-        not_ranked=[s for s in bench.settings if s.key not in keys and s.scores("whole")],
-        no_overlap=all(test.unseen.examples == test.whole.examples for test in tests),
-        counts=f"{tests[0].unseen.examples:,} of {tests[0].whole.examples:,}",
+        tests=[run.result.test for run in bench.runs],
         unseen=unseen,
         compared_unseen=compared_unseen,
-        tf_idf=[*means, len(scores)] if scores else None,
+        tf_idf=[100 * fmean(column) for column in zip(*tf_idf.values(), strict=True)],
+        tf_idf_seeds=len(tf_idf),
         score_of=score_of,
         level=LEVEL,
     )
