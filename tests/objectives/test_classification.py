@@ -102,9 +102,7 @@ def test_weights_keep_their_ratios_and_have_mean_1_over_the_examples(asked):
     assert [w / found[0] for w in found] == pytest.approx([1, 2, 5])
 
 
-@pytest.mark.parametrize(
-    "given", [{False: 1, True: 5}, "{False: 1, True: 5}", {"TRUE": 5, "false": 1}, [1, 5]]
-)
+@pytest.mark.parametrize("given", [{False: 1, True: 5}, {"TRUE": 5, "false": 1}, [1, 5]])
 def test_a_key_that_is_no_label_may_differ_from_one_in_case(given):
     weights = class_weights(given, ("False", "True"), (2, 2))
     assert weights == class_weights([1, 5], ("False", "True"), (2, 2))

@@ -7,12 +7,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Annotated, Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import torch
-import yaml
-from pydantic import BeforeValidator
 from sklearn.utils.class_weight import compute_class_weight
 from torch import Tensor, nn
 from torch.nn import functional as F
@@ -28,21 +26,10 @@ from tartan.settings import Below1, Checked, Positive, checked
 log = logging.getLogger(__name__)
 
 
-def _parsed(value: Any) -> Any:
-    """Return class weights; a mapping that a command line had to quote, as a string, is read."""
-    is_mapping = isinstance(value, str) and value.lstrip().startswith("{")
-    return yaml.safe_load(value) if is_mapping else value
-
-
 ClassWeights: TypeAlias = (
-    Literal["balanced"]
-    | Sequence[Positive]
-    | Annotated[Mapping[str | bool | int | float, Positive], BeforeValidator(_parsed)]
-    | None
+    Literal["balanced"] | Sequence[Positive] | Mapping[str | bool | int | float, Positive] | None
 )
-"""The option's values: weights in the labels' order, or by label; a command line may turn labels
-into numbers or booleans, and the mapping into a string.
-"""
+"""The option's values; a command line may turn labels into numbers or booleans."""
 
 
 @checked
@@ -57,7 +44,7 @@ def class_weights(
     With this scale the loss is as large as an unweighted one, so that the same learning rates suit.
     `labels` are names in index order, of which `counts` training examples have each.
     """
-    weights = _parsed(class_weights)
+    weights: Any = class_weights
     if weights is None:
         return None
     if weights == "balanced":
@@ -67,7 +54,10 @@ def class_weights(
     elif len(weights) != len(labels):
         raise UserError(f"{option} has {len(weights)} weights; the labels are {list(labels)}")
     elif isinstance(weights, Mapping):
-        by_label = _by_label(weights, labels)
+        by_label = {str(key): weight for key, weight in weights.items()}
+        if set(by_label) != set(labels):  # YAML may have turned labels into booleans
+            by_fold = {label.casefold(): label for label in labels}
+            by_label = {by_fold.get(key.casefold(), key): w for key, w in by_label.items()}
         if set(by_label) != set(labels):
             raise UserError(f"{option} weights {sorted(by_label)}; the labels are {list(labels)}")
         weights = [by_label[label] for label in labels]
@@ -75,16 +65,6 @@ def class_weights(
         log.warning("%s by label: %s", option, dict(zip(labels, weights, strict=True)))
     mean = sum(w * n for w, n in zip(weights, counts, strict=True)) / sum(counts)
     return tuple(weight / mean for weight in weights)
-
-
-def _by_label(weights: Mapping[Any, float], labels: Sequence[str]) -> dict[str, float]:
-    """Return weights by label, of keys that YAML may have turned into numbers or booleans."""
-    by_fold = {label.casefold(): label for label in labels}
-    names = {key: str(key).lower() if isinstance(key, bool) else str(key) for key in weights}
-    return {
-        name if name in labels else by_fold.get(name.casefold(), name): float(weights[key])
-        for key, name in names.items()
-    }
 
 
 @lru_cache(maxsize=8)

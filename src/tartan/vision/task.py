@@ -19,8 +19,9 @@ from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, Inputs, MicroBatch
 from tartan.data.end_task import EndTask, Splits
 from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
+from tartan.data.table import load_from_hub
 from tartan.encoders.base import Encoder
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
 from tartan.objectives.classification import ClassWeights, Supervised
 from tartan.settings import Below1, Checked, Count, Natural, Size
@@ -224,7 +225,7 @@ class Cifar100Task(ImageSource):
         hub: name of the data set on the Hugging Face Hub.
         cache_dir: folder for the downloaded data set.
         data_dir: a folder that holds a copy of it in `cifar100/`: Parquet files whose names begin
-            with `train` and `test`, at any depth; None reads it from the Hub.
+            with `train` and `test`; None reads it from the Hub.
     """
 
     hub: str
@@ -232,23 +233,13 @@ class Cifar100Task(ImageSource):
     data_dir: str | None = None
 
     def read(self) -> tuple[LabelledImages, LabelledImages, Sequence[str]]:
-        cache = str(Path(self.cache_dir).expanduser() / "datasets")
-        source, files = self.hub, None
-        if self.data_dir is not None:
-            source = str(Path(self.data_dir).expanduser() / "cifar100")
-            files = {split: f"{source}/**/{split}*.parquet" for split in ("train", "test")}
-        try:
-            kind = "parquet" if files else self.hub
-            splits = datasets.load_dataset(kind, data_files=files, cache_dir=cache)
-            names = list(splits["train"].features["fine_label"].names)
-            train, test = _images_of(splits["train"]), _images_of(splits["test"])
-        except Exception as error:  # of many kinds: no connection, no column, no image
-            reason = first_line(error.__cause__ or error)
-            raise UserError(
-                f"cannot read {source}: {reason}; offline, use data_dir=FOLDER, with its Parquet "
-                "files in FOLDER/cifar100"
-            ) from error
-        return train, test, names
+        local = None if self.data_dir is None else Path(self.data_dir).expanduser() / "cifar100"
+        if local is not None and not local.is_dir():
+            raise UserError(f"{local} does not exist; it has to hold the data set's Parquet files")
+        cache = Path(self.cache_dir).expanduser()
+        splits = load_from_hub(f"task.hub={self.hub}", str(local or self.hub), None, None, cache)
+        names = list(splits["train"].features["fine_label"].names)
+        return _images_of(splits["train"]), _images_of(splits["test"]), names
 
 
 def _images_of(rows: datasets.Dataset) -> LabelledImages:
