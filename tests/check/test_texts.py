@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tartan.check import texts
-from tartan.check.texts import in_corpora, near_duplicates, repeats, same_texts
+from tartan.check.texts import near_duplicates, repeats, same_texts
 from tartan.data.overlap import folded, words_of
 from tartan.encoders.tiny import TinyEncoder
-from tests.check.made_up import CORPUS, DEV, TEST, TRAIN
+from tests.check.made_up import DEV, TEST, TRAIN
 
 
 def frame_of(**splits):
@@ -47,13 +47,6 @@ def test_repeated_texts_have_their_places_those_with_several_labels_first():
     assert found[["text", "labels"]].values.tolist() == [["y", 2], ["x", 1]]
     assert found["places"][0] == "train line 2 (A), dev line 1 (B)"
     assert same_texts(frame_of(train=[(" ", "A"), ("y", "A")]))["text"].tolist() == [" "]
-
-
-def test_held_out_texts_are_found_in_a_corpus():
-    corpora = {"dapt": datasets.Dataset.from_dict({"text": [*CORPUS, None]})}
-    held_out = [text for text, _ in (*DEV, *TEST)]
-    found = in_corpora(corpora, MADE_UP, held_out).loc["dapt"].to_dict()
-    assert found == {"texts": 4, "repeats": 1, "dev": 0, "test": 2, "sharing": 2}
 
 
 def jaccard(one, other):

@@ -27,7 +27,6 @@ def write_hostile(root: Path) -> None:
             overrides = [f"+x={SCRIPT}", "'; rm -rf ~", "javascript:alert(1)"]
             folder = f"{name}{seed}<b onmouseover=alert(1)>&lt;"
             write_run(root / folder, result, config, overrides=overrides)
-    unfinished = write_run(root / "left<script>", None, config_of(result_of("tapt", 0, 0.5)))
-    (unfinished / "steps.csv").write_text("stage,step\n<b>x</b>,3,<i>,1\n")
+    write_run(root / "left<script>", None, config_of(result_of("tapt", 0, 0.5)))
     damaged = write_run(root / "bad<script>", result_of("finetune", 0, 0.5))
     (damaged / "result.json").write_text('{"schema": 2, "<script>": ')

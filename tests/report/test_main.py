@@ -43,7 +43,7 @@ def test_a_folder_of_runs_becomes_tables_figures_and_a_page(report, tmp_path):
     (folder / "result.json").write_text("{}")
     code, said = report("runs")
     assert (code, said.err) == (0, "")
-    assert "6 finished, 1 stopped, 1 unreadable" in said.out
+    assert "6 finished runs, 1 unfinished, 1 that cannot be read; 2 settings" in said.out
     assert "not read: bad [31m: result.json: schema: Field required" in said.out
     assert "\x1b[31m" not in said.out
     assert "MT-TARTAN, TAPT has the highest mean macro-F1" in said.out

@@ -76,7 +76,7 @@ def test_every_link_leads_to_one_place_and_every_run_has_its_command(page):
     assert set(links) <= set(ids)
     assert len(links) > 30
     sections = re.findall(r'<section[^>]* id="([^"]+)"', page)
-    assert sections[:3] == ["summary", "progress", "bench-acl_arc-tiny"]
+    assert sections[:3] == ["summary", "bench-acl_arc-tiny", "paper"]
     for name in ("ft", "mt", "meta"):
         for seed in range(4):
             assert f"{name}/seed={seed}" in elements.text

@@ -1,9 +1,8 @@
-"""Reading runs back: plain data, checked, nothing executed; finished, unfinished and planned."""
+"""Reading runs back: plain data, checked, nothing executed; finished and unfinished."""
 
 from __future__ import annotations
 
 import json
-from contextlib import ExitStack
 
 import pytest
 import yaml
@@ -11,17 +10,9 @@ import yaml
 from tartan.errors import UserError
 from tartan.report.runs import find_runs, read_command, read_run
 from tartan.runs.folder import stored_options
-from tests.holder import held
 from tests.report.made_up_runs import altered, config_of, result_of, write_run
 
 GOOD = result_of("mt_tartan", 1, 0.5, auxiliaries=["dapt", "tapt"], flops=3e9)
-
-
-@pytest.fixture
-def hold():
-    """Let other processes hold run folders until the test is over."""
-    with ExitStack() as holders:
-        yield lambda folder: holders.enter_context(held(folder))
 
 
 def test_a_run_is_read_whole(tmp_path):
@@ -72,25 +63,18 @@ def test_nothing_in_a_config_is_built_or_resolved(tmp_path, monkeypatch):
     assert read_run(folder, "run").options["x"] == "${oc.env:MY_SECRET}"
 
 
-def test_every_kind_of_folder_is_told_from_the_others(tmp_path, hold):
+def test_every_kind_of_folder_is_told_from_the_others(tmp_path):
     write_run(tmp_path / "a" / "finished", GOOD)
     damaged = write_run(tmp_path / "a" / "damaged", GOOD)
     (damaged / "result.json").write_text("{")
     write_run(tmp_path / "b" / "stopped", None, config_of(GOOD))
-    running = write_run(tmp_path / "running", None, config_of(GOOD))
-    hold(running)
     write_run(tmp_path / "early", None)
-    bad = write_run(tmp_path / "bad", None, config_of(GOOD))
-    (bad / "config.yaml").write_text("a: [")
     write_run(tmp_path / "a" / "finished" / "checkpoints" / "other", GOOD)
     write_run(tmp_path / ".hidden" / "run", GOOD)
     (tmp_path / "notes").mkdir()
     (tmp_path / "link").symlink_to(tmp_path / "b")
     found = find_runs(tmp_path)
     assert [run.name for run in found.runs] == ["a/finished"]
-    assert list(found.unreadable) == ["a/damaged", "bad"]
-    assert {job.name: job.state for job in found.jobs if job.state != "unreadable"} == {
-        "a/finished": "finished", "b/stopped": "stopped", "running": "running",
-        "early": "not begun",
-    }  # fmt: skip
+    assert list(found.unreadable) == ["a/damaged"]
+    assert found.unfinished == ["b/stopped", "early"]
     assert [run.name for run in find_runs(tmp_path / "a" / "finished").runs] == ["."]

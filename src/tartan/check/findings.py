@@ -32,8 +32,8 @@ class Findings:
 
     Attributes:
         title: method, task and encoder.
-        tables: `labels` (number of examples, by split), `lengths`, `repeats`, `same`, `near` and
-            `corpora` (see `texts`), which are empty for images, and `stages` (see `trial`).
+        tables: `labels` (number of examples, by split), `lengths`, `repeats`, `same` and `near`
+            (see `texts`), which are empty for images, and `stages` (see `trial`).
     """
 
     title: str
@@ -96,28 +96,25 @@ def _look_at_data(prepared: Prepared) -> dict[str, pd.DataFrame]:
     labels = labels.reindex([*task.labels], fill_value=0)
     labels = labels.sort_values("train", ascending=False, kind="stable")
     if not isinstance(task, TextTask) or not isinstance(encoder, TextEncoder):
-        of_texts = ("lengths", "repeats", "same", "near", "corpora")
+        of_texts = ("lengths", "repeats", "same", "near")
         return {"labels": labels} | dict.fromkeys(of_texts, pd.DataFrame())
     sources = {
         split: datasets.Dataset.from_dict({"text": part["text"].tolist()})
         for split, part in examples.groupby("split", sort=False)
     }
     limits = dict.fromkeys(sources, task.max_length)
-    corpora = _corpora(prepared)
-    for name, (source, own) in corpora.items():
+    for name, (source, own) in _corpora(prepared).items():
         assert own.texts is not None
         sources[name] = own.texts
         limits[name] = getattr(source, "max_length", None) or task.max_length
     samples = {name: texts.sample_of(source, name) for name, source in sources.items()}
     samples = {name: sample for name, sample in samples.items() if sample}
-    unlabelled = {name: sources[name] for name in corpora}
     return {
         "labels": labels,
         "lengths": texts.lengths(samples, limits, encoder.tokenizer),
         "repeats": texts.repeats(examples),
         "same": texts.same_texts(examples),
         "near": texts.near_duplicates(examples),
-        "corpora": texts.in_corpora(unlabelled, examples, task.evaluated_texts),
     }
 
 

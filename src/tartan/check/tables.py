@@ -26,10 +26,6 @@ TITLES = {
     ),
     "same": ("texts that repeat or are blank", "output=FILE has all of them"),
     "near": ("texts that nearly equal one of train", "output=FILE has all of them"),
-    "corpora": (
-        "unlabelled texts, and dev and test texts among them",
-        "sharing: 13 words in a row with dev or test; auxiliary.decontaminate=true leaves them out",
-    ),
     "stages": (
         "estimated time and memory on this machine",
         "scaled from a few steps; without evaluations, baselines, and ends by patience",

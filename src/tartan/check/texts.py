@@ -1,4 +1,4 @@
-"""Looks at texts: their lengths in tokens, those that occur twice, and those in unlabelled text."""
+"""Looks at texts: their lengths in tokens, and those that occur twice."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pandas as pd
 from transformers import PreTrainedTokenizerBase
 
 from tartan.core.seeding import generator_for
-from tartan.data.overlap import NgramIndex, folded, nearest_duplicates
+from tartan.data.overlap import folded, nearest_duplicates
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 
@@ -19,7 +19,6 @@ MOST_TEXTS, MOST_CHARACTERS = 5_000, 20_000
 """Number of texts of a source that are tokenised, and of their characters; it takes seconds."""
 LOST = 0.01
 """Maximum share of the texts that are cut at the recommended length."""
-_AT_ONCE = 10_000
 
 
 def labelled_examples(prepared: Prepared) -> pd.DataFrame:
@@ -138,34 +137,3 @@ def near_duplicates(examples: pd.DataFrame) -> pd.DataFrame:
     near["train_line"], near["train_text"] = others["line"], others["text"]
     near["similarity"] = nearest["similarity"]
     return near.sort_values("similarity", ascending=False, kind="stable", ignore_index=True)
-
-
-def in_corpora(
-    corpora: Mapping[str, datasets.Dataset], examples: pd.DataFrame, held_out: Sequence[str]
-) -> pd.DataFrame:
-    """Count what each unlabelled corpus shares with dev and test, of which `held_out` is all texts.
-
-    The columns are `texts` that are not blank; `repeats` of earlier ones; `dev` and `test`: number
-    of their texts that it holds; `sharing`: its texts that share 13 words in a row with these.
-    """
-    grams, rows = NgramIndex(held_out), {}
-    known = {split: _hashed(part["key"]) for split, part in examples.groupby("split")}
-    for name, texts in corpora.items():
-        keys, sharing = [], 0
-        for batch in texts.iter(_AT_ONCE):
-            filled = [text for text in batch["text"] if text and not text.isspace()]
-            sharing += int(grams.contaminates(filled).sum())
-            keys.append(_hashed(map(folded, filled)))
-        hashed = pd.Series(np.concatenate(keys), dtype="uint64")
-        rows[name] = {
-            "texts": len(hashed),
-            "repeats": hashed.duplicated().sum(),
-            **{split: np.isin(known.get(split, []), hashed).sum() for split in ("dev", "test")},
-            "sharing": sharing,
-        }
-    return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _hashed(texts: Any) -> np.ndarray:
-    hashed: np.ndarray = pd.util.hash_array(np.array(list(texts), dtype=object))
-    return hashed

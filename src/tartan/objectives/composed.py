@@ -17,13 +17,10 @@ from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.objectives.base import AtPositions, Collate, Row, token_losses
 from tartan.objectives.layout import Layout, Predicted, predicted_batch
-from tartan.objectives.masked_lm import Corruption, Rng, Vocabulary
+from tartan.objectives.masked_lm import Array, Corruption, Rng, Vocabulary
 from tartan.settings import Below1, Checked, Share
 
-
-def no_positions() -> np.ndarray:
-    """Return an empty array of positions."""
-    return np.zeros(0, dtype=np.int64)
+_NONE: Array = np.zeros(0, dtype=np.int64)  # of the positions
 
 
 @dataclass(frozen=True)
@@ -37,45 +34,35 @@ class Transform(Checked, ABC):
     probability: Share = 0.15
 
     @abstractmethod
-    def corrupt(
-        self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> np.ndarray:
+    def corrupt(self, tokens: Array, chosen: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         """Return a copy of the tokens with the `chosen` ones, bool, changed: all `(tokens,)`."""
 
 
 class Unchanged(Transform):
     """Keeps every token; the chosen ones are only predicted, as in language modelling."""
 
-    def corrupt(
-        self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> np.ndarray:
+    def corrupt(self, tokens: Array, chosen: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         return tokens
 
 
 class Mask(Transform):
     """Replaces every chosen token by the mask token."""
 
-    def corrupt(
-        self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> np.ndarray:
+    def corrupt(self, tokens: Array, chosen: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         return np.where(chosen, vocabulary.mask_id, tokens)
 
 
 class Replace(Transform):
     """Replaces every chosen token by one that is drawn uniformly from the vocabulary."""
 
-    def corrupt(
-        self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> np.ndarray:
+    def corrupt(self, tokens: Array, chosen: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         return np.where(chosen, rng.integers(0, vocabulary.size, len(tokens)), tokens)
 
 
 class Bert(Corruption, Transform):
     """Replaces a chosen token by the mask token or a random one, or keeps it."""
 
-    def corrupt(
-        self, tokens: np.ndarray, chosen: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> np.ndarray:
+    def corrupt(self, tokens: Array, chosen: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         return self.corrupted(tokens, chosen, self.draw(len(tokens), vocabulary, rng), vocabulary)
 
 
@@ -83,12 +70,12 @@ class Bert(Corruption, Transform):
 class View:
     """How the body reads a text: its attention, and the positions whose states predict tokens."""
 
-    read_at: np.ndarray  # for each token to predict, the position that predicts it
+    read_at: Array  # for each token to predict, the position that predicts it
     # True where the row's position attends to the column's, bool `(positions, positions)` of the
     # text and its queries; None where all attend to all
-    pair_mask: np.ndarray | None = None
+    pair_mask: Array | None = None
     # for each mask token to append (a query), the position in the text that it stands for
-    queries: np.ndarray = field(default_factory=no_positions)
+    queries: Array = field(default_factory=lambda: _NONE)
 
 
 @dataclass(frozen=True)
@@ -99,7 +86,7 @@ class Representation(ABC):
     restricts_attention: ClassVar[bool] = True  # whether its views have a `pair_mask`
 
     @abstractmethod
-    def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
+    def view(self, length: int, predicted: Array, rng: Rng) -> View:
         """Return how the body reads a text of `length` tokens, special ones included.
 
         `predicted` are the positions of the tokens to predict, ascending, without the first and the
@@ -113,21 +100,21 @@ class Bidirectional(Representation):
     sees_both_sides = True
     restricts_attention = False
 
-    def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
+    def view(self, length: int, predicted: Array, rng: Rng) -> View:
         return View(read_at=predicted)
 
 
 class LeftToRight(Representation):
     """Predicts a token at the position before it, as a language model does."""
 
-    def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
+    def view(self, length: int, predicted: Array, rng: Rng) -> View:
         return View(read_at=predicted - 1, pair_mask=np.tri(length, dtype=bool))
 
 
 class RightToLeft(Representation):
     """Predicts a token at the position after it, as a backward language model does."""
 
-    def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
+    def view(self, length: int, predicted: Array, rng: Rng) -> View:
         return View(read_at=predicted + 1, pair_mask=np.tri(length, dtype=bool).T)
 
 
@@ -148,7 +135,7 @@ class RandomFactorised(Checked, Representation):
     sees_both_sides = True
     kept: Share = 0.6
 
-    def view(self, length: int, predicted: np.ndarray, rng: Rng) -> View:
+    def view(self, length: int, predicted: Array, rng: Rng) -> View:
         count = len(predicted)
         total = length + count
         order = np.zeros(total, dtype=np.int64)  # in the factorisation; 0: not predicted
@@ -173,9 +160,7 @@ class Output(ABC):
     predicts_tokens: ClassVar[bool] = False
 
     @abstractmethod
-    def targets(
-        self, row: Row, tokens: np.ndarray, chosen: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, row: Row, tokens: Array, chosen: Array) -> tuple[Array, Array]:
         """Return positions in a text, ascending, and the target at each: `(n,)` both.
 
         `tokens` are those before the transform, of which some are `chosen`, bool.
@@ -195,9 +180,7 @@ class Denoise(Output):
 
     predicts_tokens = True
 
-    def targets(
-        self, row: Row, tokens: np.ndarray, chosen: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, row: Row, tokens: Array, chosen: Array) -> tuple[Array, Array]:
         positions = np.flatnonzero(chosen)
         return positions, tokens[positions]
 
@@ -220,9 +203,7 @@ class EndLabel(Checked, Output):
     needs_both_sides = True
     dropout: Below1 = 0.1
 
-    def targets(
-        self, row: Row, tokens: np.ndarray, chosen: np.ndarray
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def targets(self, row: Row, tokens: Array, chosen: Array) -> tuple[Array, Array]:
         return np.zeros(1, dtype=np.int64), np.asarray([row["label"]], dtype=np.int64)
 
     def new_head(self, encoder: TextEncoder, classes: int) -> nn.Module:
@@ -280,11 +261,11 @@ class Composed(AtPositions):
         chosen = self._choose(tokens, vocabulary, token_rng)
         corrupted = self.transform.corrupt(tokens, chosen, vocabulary, token_rng)
         positions, targets = output.targets(row, tokens, chosen)
-        predicted = positions if output.predicts_tokens else no_positions()
+        predicted = positions if output.predicts_tokens else _NONE
         view = self.representation.view(len(tokens), predicted, view_rng)
         read_at = view.read_at if output.predicts_tokens else positions
         queries = np.full(len(view.queries), vocabulary.mask_id, dtype=np.int64)
-        inputs: dict[str, np.ndarray] = {}
+        inputs: dict[str, Array] = {}
         if "token_type_ids" in row:
             types = np.asarray(row["token_type_ids"], dtype=np.int64)
             inputs["token_type_ids"] = np.concatenate([types, types[view.queries]])
@@ -297,7 +278,7 @@ class Composed(AtPositions):
         length = len(tokens)
         return Predicted(np.concatenate([corrupted, queries]), inputs, read_at, targets, length)
 
-    def _choose(self, tokens: np.ndarray, vocabulary: Vocabulary, rng: Rng) -> np.ndarray:
+    def _choose(self, tokens: Array, vocabulary: Vocabulary, rng: Rng) -> Array:
         """Choose the tokens to change, bool `(tokens,)`: at least one, where one is allowed."""
         allowed = ~np.isin(tokens, vocabulary.special_ids)
         allowed[[0, -1]] = False

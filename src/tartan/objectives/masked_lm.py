@@ -20,6 +20,7 @@ from tartan.objectives.layout import Layout, Predicted, predicted_batch
 from tartan.settings import Checked, Fraction, Share
 
 Rng = np.random.Generator
+Array = np.ndarray
 
 
 @dataclass(frozen=True)
@@ -28,7 +29,7 @@ class Vocabulary:
 
     size: int
     mask_id: int
-    special_ids: np.ndarray  # of tokens that are never predicted nor changed
+    special_ids: Array  # of tokens that are never predicted nor changed
 
     @classmethod
     def of(cls, encoder: TextEncoder, objective: str) -> Vocabulary:
@@ -63,17 +64,13 @@ class Corruption(Checked):
         if self.masked + self.random > 1:
             raise UserError(f"masked={self.masked} and random={self.random} sum to more than 1")
 
-    def draw(self, count: int, vocabulary: Vocabulary, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
+    def draw(self, count: int, vocabulary: Vocabulary, rng: Rng) -> tuple[Array, Array]:
         """Draw numbers in [0, 1) and tokens for `corrupted`, `(count,)` each."""
         return rng.random(count), rng.integers(0, vocabulary.size, count)
 
     def corrupted(
-        self,
-        tokens: np.ndarray,
-        chosen: np.ndarray,
-        drawn: tuple[np.ndarray, np.ndarray],
-        vocabulary: Vocabulary,
-    ) -> np.ndarray:
+        self, tokens: Array, chosen: Array, drawn: tuple[Array, Array], vocabulary: Vocabulary
+    ) -> Array:
         """Return the tokens with the `chosen` ones, bool, corrupted: all `(tokens,)`."""
         action, replacement = drawn
         masked = chosen & (action < self.masked)
@@ -131,9 +128,7 @@ class MaskedLM(Corruption, AtPositions):
             texts.append(Predicted(corrupted, row, positions, ids[positions]))
         return predicted_batch(layout, texts)
 
-    def _corrupt(
-        self, flat: np.ndarray, vocabulary: Vocabulary, rng: Rng
-    ) -> tuple[np.ndarray, np.ndarray]:
+    def _corrupt(self, flat: Array, vocabulary: Vocabulary, rng: Rng) -> tuple[Array, Array]:
         """Choose the tokens to predict, bool, and corrupt the tokens: `(tokens,)` both."""
         allowed = ~np.isin(flat, vocabulary.special_ids)
         chosen = (rng.random(len(flat)) < self.probability) & allowed
@@ -145,6 +140,6 @@ class MaskedLM(Corruption, AtPositions):
         return chosen, self.corrupted(flat, chosen, drawn, vocabulary)
 
 
-def _rng_of(seed: int, ids: np.ndarray) -> Rng:
+def _rng_of(seed: int, ids: Array) -> Rng:
     """Return a generator that depends on the seed and the text alone."""
     return generator_for(seed, "masks", hashlib.sha256(ids.tobytes()).hexdigest())

@@ -30,7 +30,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
-    lines = [report.inventory, *filter(None, [report.progress])]
+    lines = [report.inventory]
     for part in report.benches:
         print(*map(one_line, lines), "", sep="\n")  # names may hold what moves a cursor
         Console().print(to_terminal(part.tables[0]))

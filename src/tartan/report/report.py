@@ -57,18 +57,11 @@ class Report:
     pictures: list[Picture]
     remarks: list[str]  # about what could not be read or drawn
 
-    @property
-    def progress(self) -> str:
-        """The state of the runs in words, e.g. `8 finished, 1 running`; empty if all are over."""
-        counts = self.folders.counts
-        over = set(counts) <= {"finished"}
-        return "" if over else ", ".join(f"{count} {state}" for state, count in counts.items())
-
 
 def report_of(root: Path, paired: bool = False, holm: bool = False) -> Report:
     """Read the runs below `root` and compare them, those of a seed in pairs if `paired`."""
     folders = find_runs(root)
-    if not folders.jobs:
+    if not (folders.runs or folders.unfinished or folders.unreadable):
         raise UserError(f"there are no runs in {root}")
     benches = benchmarks_of(folders.runs, paired, holm)
     reports = []

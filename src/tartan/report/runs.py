@@ -7,16 +7,15 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any
 
 import pandas as pd
 
 from tartan.errors import UserError, first_line
 from tartan.files import read_bytes, read_yaml
-from tartan.runs.folder import RESULT, command_of, is_running, places_of, stored_options
+from tartan.runs.folder import RESULT, command_of, places_of, stored_options
 from tartan.runs.result import Result, read_result
 
-State = Literal["finished", "running", "stopped", "not begun", "unreadable"]
 _LARGEST_LOG = 512 << 20
 """Maximum size of a log that is read: some five million rows [bytes]."""
 
@@ -33,27 +32,13 @@ class Run:
     finished: int  # when its result was written [ns]
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run in any state."""
-
-    state: State
-    name: str
-    command: str = ""
-
-
 @dataclass
 class Folders:
-    """The finished runs below a folder, the jobs of all its run folders, and what is damaged."""
+    """The finished runs below a folder, and the names of unfinished and of damaged ones."""
 
     runs: list[Run] = field(default_factory=list)
-    jobs: list[Job] = field(default_factory=list)
-    unreadable: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def counts(self) -> dict[str, int]:
-        states = [job.state for job in self.jobs]
-        return {state: states.count(state) for state in get_args(State) if state in states}
+    unfinished: list[str] = field(default_factory=list)
+    unreadable: dict[str, str] = field(default_factory=dict)  # with the reason
 
 
 def find_runs(root: Path) -> Folders:
@@ -65,15 +50,11 @@ def find_runs(root: Path) -> Folders:
         name = folder.relative_to(root).as_posix()
         try:
             if (folder / RESULT).exists():
-                run = read_run(folder, name)
-                folders.runs.append(run)
-                job = Job("finished", name, run.command)
+                folders.runs.append(read_run(folder, name))
             else:
-                job = Job(_unfinished(folder), name, read_command(folder))
+                folders.unfinished.append(name)
         except (UserError, OSError) as error:
             folders.unreadable[name] = str(error)
-            job = Job("unreadable", name)
-        folders.jobs.append(job)
     return folders
 
 
@@ -123,11 +104,3 @@ def _run_folders(root: Path) -> Iterator[Path]:
             yield Path(current)
         else:
             folders[:] = sorted(name for name in folders if not name.startswith("."))
-
-
-def _unfinished(folder: Path) -> State:
-    """Return the state of a run without a result: running while a process holds its folder."""
-    if not (folder / "config.yaml").exists():
-        return "running" if is_running(folder) else "not begun"
-    stored_options(folder)  # whoever wrote it: it has to be one of ours
-    return "running" if is_running(folder) else "stopped"

@@ -14,7 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from filelock import FileLock, Timeout
 from hydra.core.hydra_config import HydraConfig
 from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
@@ -124,17 +123,6 @@ def in_sweep() -> bool:
     return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
 
 
-def is_running(folder: Path) -> bool:
-    """Return whether a process is running in the folder, as far as its lock tells."""
-    if not (folder / LOCK).is_file() or (folder / LOCK).is_symlink():
-        return False
-    try:
-        with FileLock(folder / LOCK).acquire(timeout=0):
-            return False
-    except Timeout:
-        return True
-
-
 @contextmanager
 def exclusive_run(folder: Path) -> Iterator[None]:
     """Lock the run folder until the process ends, even if it is killed.
@@ -151,7 +139,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     check_written_folder(folder)
     busy = f"another process is running in {folder}; wait for it, or {ELSEWHERE}"
-    with process_lock(folder / LOCK, busy, patience=1):  # longer than `is_running` holds it
+    with process_lock(folder / LOCK, busy, patience=1):
         yield
 
 
