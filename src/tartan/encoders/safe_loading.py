@@ -46,17 +46,17 @@ _OWN_FILES = ("tokenizer_file", "special_tokens_map_file", "added_tokens_file")
 _TOKENIZER_FILES = ("tokenizer.json", "vocab.txt", "vocab.json", "*.model")
 
 
-def load_config(folder: Path, trust_remote_code: bool = False) -> PretrainedConfig:
-    """Load the configuration in `folder`, after `check_folder`; import only trusted code."""
-    return _load(AutoConfig, folder, trust_remote_code)  # type: ignore[no-any-return]
+def load_config(folder: Path) -> PretrainedConfig:
+    """Load the configuration in `folder`, after `check_folder`."""
+    return _load(AutoConfig, folder)  # type: ignore[no-any-return]
 
 
-def load_tokenizer(folder: Path, trust_remote_code: bool = False) -> PreTrainedTokenizerBase:
-    """Load the tokenizer in `folder`, as `load_config` does."""
+def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
+    """Load the tokenizer in `folder`, after `check_folder`."""
     if not any(path for pattern in _TOKENIZER_FILES for path in folder.glob(pattern)):
         # Transformers would return an empty one
         raise UserError(f"{folder} has no tokenizer; save it there too")
-    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder, trust_remote_code)
+    tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder)
     limit = tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
         raise UserError(f"{folder}: the tokenizer's model_max_length has to be at least 1")
@@ -76,12 +76,12 @@ def one_line(what: str) -> Iterator[None]:
 
 
 def load_model(
-    kind: type[_BaseAutoModelClass], folder: Path, trust_remote_code: bool = False, **options: Any
+    kind: type[_BaseAutoModelClass], folder: Path, **options: Any
 ) -> tuple[PreTrainedModel, set[str]]:
     """Load the model in `folder`, in float32, and the names of weights that its files lack."""
     # a half-precision checkpoint would otherwise be trained in half precision
     options |= {"use_safetensors": True, "dtype": torch.float32, "output_loading_info": True}
-    model, loading = _load(kind, folder, trust_remote_code, **options)
+    model, loading = _load(kind, folder, **options)
     check_finite_weights(model, folder)
     return model, set(loading["missing_keys"])
 
@@ -101,9 +101,9 @@ def check_finite_weights(model: nn.Module, folder: Path) -> None:
             raise UserError(f"{folder}: the weights {name} are not all finite numbers")
 
 
-def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> Any:
-    check_folder(folder, trust_remote_code)
-    options |= {"local_files_only": True, "trust_remote_code": trust_remote_code}
+def _load(kind: Any, folder: Path, **options: Any) -> Any:
+    check_folder(folder)
+    options |= {"local_files_only": True, "trust_remote_code": False}
     patience = dynamic_module_utils.TIME_OUT_REMOTE_CODE
     # so that code is refused where it would be asked for: `RagTokenizer` forgets our answer
     dynamic_module_utils.TIME_OUT_REMOTE_CODE = 0
@@ -111,17 +111,17 @@ def _load(kind: Any, folder: Path, trust_remote_code: bool, **options: Any) -> A
         return kind.from_pretrained(folder, **options)
     except ValueError as error:
         files = (folder / "config.json", folder / "tokenizer_config.json")
-        if trust_remote_code or not any("auto_map" in _read_json(file) for file in files):
+        if not any("auto_map" in _read_json(file) for file in files):
             raise
         raise UserError(
-            f"{folder} needs Python code of its own (auto_map), which is not run; to train with "
-            "code that you have read, encoder.trust_remote_code=true"
+            f"{folder} needs Python code of its own (auto_map), which is not run; a program can "
+            "pass a model and its tokenizer"
         ) from error
     finally:
         dynamic_module_utils.TIME_OUT_REMOTE_CODE = patience
 
 
-def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
+def check_folder(folder: Path) -> None:
     """Check that loading `folder` reads no files outside of it and runs only installed code."""
     for path in paths_in(folder):
         if not is_inside(path, folder):
@@ -154,7 +154,7 @@ def check_folder(folder: Path, trust_remote_code: bool = False) -> None:
     if str(config.get("model_type")).startswith("timm_"):  # which loads weights from anywhere
         raise UserError(f"{path}: a model of the package timm reads no text")
     for name, chosen in _chosen_kernels(config):
-        if chosen not in _BUILT_IN and not trust_remote_code:
+        if chosen not in _BUILT_IN:
             raise UserError(
                 f"{path}: {name} is {chosen!r}, which may be code from the Hub and is not run; "
                 f"remove the entry or use one of {', '.join(_BUILT_IN)}"
