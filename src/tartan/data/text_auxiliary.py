@@ -22,7 +22,7 @@ from tartan.data.tokenise import check_length, tokenise, tokenised_as_read
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
-from tartan.objectives.base import TaskObjective, check_objective
+from tartan.objectives.base import TaskObjective
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Length, Size
 
@@ -91,7 +91,6 @@ class TextAuxiliary(Checked):
 
     def check(self, name: str, encoder: Encoder) -> None:
         """See `Auxiliary.check`."""
-        check_objective(self.objective, f"auxiliary {name}: objective")
         reader = require_text_encoder(encoder, f"auxiliary {name}")
         if self.max_length is not None:
             check_length(f"auxiliary.{name}.max_length", self.max_length, reader)

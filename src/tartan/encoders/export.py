@@ -2,9 +2,8 @@
 
 `ClassifierHead` is dropout, dense, tanh, dropout, linear on the first token's state, or on the mean
 of all. Some sequence classifiers of Transformers have exactly the first. DistilBERT's and ELECTRA's
-have another activation, but their bodies equal, under other names, a BERT's or, where ELECTRA's
-embeddings are narrower than its layers, an ALBERT's whose layers share no weights. Others, and
-heads on means, are saved apart.
+have another activation, but their bodies equal a BERT's, unless ELECTRA's embeddings are narrower
+than its layers. Others, and heads on means, are saved apart.
 """
 
 from __future__ import annotations
@@ -20,7 +19,6 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 from transformers import (
-    AlbertConfig,
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
     BertConfig,
@@ -94,14 +92,6 @@ _FROM_DISTILBERT = {
     r"ffn\.lin2": "output.dense",
     r"output_layer_norm": "output.LayerNorm",
 }
-_FROM_ELECTRA_TO_ALBERT = {
-    r"^encoder\.layer\.(\d+)": r"encoder.albert_layer_groups.\1.albert_layers.0",
-    r"attention\.(self|output)\.": "attention.",
-    r"intermediate\.dense": "ffn",
-    r"\.output\.dense": ".ffn_output",
-    r"\.output\.LayerNorm": ".full_layer_layer_norm",
-    r"^embeddings_project": "encoder.embedding_hidden_mapping_in",
-}
 
 
 def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
@@ -118,25 +108,13 @@ def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Ten
             "attention_probs_dropout_prob": source.attention_dropout,
             "layer_norm_eps": 1e-12,  # fixed in DistilBERT's code
         }
+        for pattern, replacement in _FROM_DISTILBERT.items():
+            weights = {re.sub(pattern, replacement, name): w for name, w in weights.items()}
         # DistilBERT adds nothing for a token's type
         weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
-        return BertConfig(**sizes), _renamed(weights, _FROM_DISTILBERT)
-    if source.model_type != "electra":
+    elif source.model_type != "electra" or source.embedding_size != source.hidden_size:
         return None
-    if source.embedding_size == source.hidden_size:
-        return BertConfig(**sizes), weights
-    sizes |= {"embedding_size": source.embedding_size, "inner_group_num": 1}
-    config = AlbertConfig(**sizes, num_hidden_groups=source.num_hidden_layers)
-    return config, _renamed(weights, _FROM_ELECTRA_TO_ALBERT)
-
-
-def _renamed(weights: Mapping[str, Tensor], rules: Mapping[str, str]) -> dict[str, Tensor]:
-    renamed = {}
-    for name, value in weights.items():
-        for pattern, replacement in rules.items():
-            name = re.sub(pattern, replacement, name)
-        renamed[name] = value
-    return renamed
+    return BertConfig(**sizes), weights
 
 
 def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:

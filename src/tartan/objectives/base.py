@@ -57,15 +57,6 @@ def is_objective(kind: type) -> bool:
     return dataclasses.is_dataclass(kind) and has_methods
 
 
-def check_objective(objective: Any, what: str) -> None:
-    """Check that `what` is given an instance of an objective, whose fields go into checkpoints."""
-    if isinstance(objective, type) or not is_objective(type(objective)):
-        raise UserError(
-            f"{what}: {objective!r} is no instance of a dataclass with the methods of "
-            f"TaskObjective (src/tartan/objectives/base.py): {', '.join(_METHODS)}"
-        )
-
-
 class AtPositions:
     """Predicts `targets` at `positions` of a micro-batch; a unit is one position (see `Objective`).
 
