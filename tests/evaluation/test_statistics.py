@@ -8,15 +8,12 @@ from math import comb
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
 from sklearn.metrics import f1_score
-from torchmetrics.functional.classification import multiclass_f1_score
 
 from tartan.evaluation.statistics import (
-    bootstrap_interval,
     difference_interval,
     effect_of,
     holm,
@@ -27,8 +24,6 @@ from tartan.evaluation.statistics import (
 
 SCORES = st.lists(st.integers(0, 20), min_size=2, max_size=4)
 P = st.lists(st.floats(0, 1), max_size=12)
-COUNTS = [[30, 4, 1], [6, 20, 3], [2, 2, 5]]
-EMPTY_CLASS = [[9, 3, 0], [2, 6, 0], [0, 0, 0]]
 
 
 def enumerated(ours, theirs):
@@ -143,49 +138,6 @@ def test_what_is_rejected_is_what_stepping_down_rejects(p, level):
             break
         rejected.add(index)
     assert {i for i, one in enumerate(holm(p)) if one <= level} == rejected
-
-
-def examples(counts):
-    """Labels and predictions."""
-    pairs = [(i, j) for i, row in enumerate(counts) for j, n in enumerate(row) for _ in range(n)]
-    return np.array(pairs).T
-
-
-def f1(counts, average):
-    labels, predictions = examples(counts)
-    return float(
-        multiclass_f1_score(
-            torch.from_numpy(predictions), torch.from_numpy(labels), len(counts), average
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("average", "counts"), [("macro", COUNTS), ("macro", EMPTY_CLASS), ("weighted", COUNTS)]
-)
-def test_the_interval_is_that_of_resampled_examples(average, counts):
-    value = f1(counts, average)
-    found = bootstrap_interval(f"{average}_f1", value, counts)
-    labels, predictions = examples(counts)
-
-    def statistic(labels, predictions):
-        drawn = np.zeros_like(np.array(counts))
-        np.add.at(drawn, (labels, predictions), 1)
-        return f1(drawn.tolist(), average)
-
-    slow = stats.bootstrap(
-        (labels, predictions), statistic, paired=True, vectorized=False, n_resamples=400,
-        method="percentile", rng=np.random.default_rng(1),
-    ).confidence_interval  # fmt: skip
-    assert found.low < value < found.high
-    assert (found.low, found.high) == pytest.approx(tuple(slow), abs=0.051)  # one of 20 examples
-
-
-def test_no_interval_for_what_the_matrix_does_not_give():
-    value = f1(COUNTS, "macro")
-    assert bootstrap_interval("calibration_error", value, COUNTS) is None
-    assert bootstrap_interval("macro_f1", value + 0.01, COUNTS) is None
-    assert bootstrap_interval("macro_f1", 0.0, [[0, 0], [0, 0]]) is None
 
 
 def test_f1_of_each_class_is_scikit_learns():

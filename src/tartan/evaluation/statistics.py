@@ -1,4 +1,4 @@
-"""Computes intervals, effects and tests: over seeds, and over examples of a confusion matrix."""
+"""Computes intervals, effects and tests over seeds, and the scores of each class."""
 
 from __future__ import annotations
 
@@ -15,13 +15,10 @@ from scipy import stats
 
 PERMUTATIONS = 10_000
 """Number of permutations that are drawn, as in the paper."""
-RESAMPLES = 10_000
 LEAST_SPREAD = 1e-6
 """Standard deviation below which values are equal but for rounding, and tell no spread."""
 _DECIMALS = 12
 """Decimals of a difference of shares that are not a matter of rounding."""
-_AT_ONCE = 1 << 22
-"""Number of counts that are held in memory at a time."""
 
 
 class Interval(NamedTuple):
@@ -134,35 +131,3 @@ def scores_by_class(confusion: Sequence[Sequence[int]]) -> list[dict[str, float 
         }
         for right, true, predicted in totals.tolist()
     ]
-
-
-def bootstrap_interval(
-    metric: str, value: float, confusion: Sequence[Sequence[int]]
-) -> Interval | None:
-    """Return the bootstrap interval over examples of F1 or the accuracy; None of other metrics."""
-    counts = np.asarray(confusion, dtype=np.int64)
-    total = int(counts.sum())
-    known = metric in ("macro_f1", "micro_f1", "weighted_f1", "accuracy")
-    if not known or total == 0 or abs(float(_average(metric, counts)) - value) > 1e-4:
-        return None
-    generator, values = np.random.default_rng(0), []
-    block = max(1, _AT_ONCE // counts.size)
-    for start in range(0, RESAMPLES, block):
-        size = min(block, RESAMPLES - start)
-        drawn = generator.multinomial(total, counts.ravel() / total, size=size)
-        values.append(_average(metric, drawn.reshape(-1, *counts.shape)))
-    low, high = np.quantile(np.concatenate(values), [0.025, 0.975])
-    return Interval(float(low), float(high))
-
-
-def _average(metric: str, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Return a metric of confusion matrices, `(..., classes, classes)`."""
-    right = counts.diagonal(axis1=-2, axis2=-1)
-    true, predicted = counts.sum(axis=-1), counts.sum(axis=-2)
-    if metric in ("micro_f1", "accuracy"):  # the same where every example has one label
-        return np.asarray(right.sum(axis=-1) / true.sum(axis=-1))
-    both = true + predicted  # of a class that is neither a label nor predicted, F1 is NaN
-    f1 = np.where(both > 0, 2 * right / np.maximum(both, 1), np.nan)
-    if metric == "macro_f1":
-        return np.asarray(np.nanmean(f1, axis=-1))
-    return np.asarray((np.nan_to_num(f1) * true).sum(axis=-1) / true.sum(axis=-1))

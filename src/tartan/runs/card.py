@@ -13,7 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.encoders.export import HEAD
-from tartan.evaluation.statistics import RESAMPLES, bootstrap_interval, scores_by_class
+from tartan.evaluation.statistics import scores_by_class
 from tartan.files import code_block, escape_markdown
 from tartan.runs.folder import command_of, places_of
 from tartan.runs.result import Result
@@ -47,7 +47,6 @@ def write_card(result: Result, config: DictConfig, folder: Path) -> None:
         joint=result.is_joint,
         in_parts=(target / HEAD).is_file(),
         results=_results(result),
-        resamples=RESAMPLES,
         classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
@@ -114,10 +113,6 @@ def _results(result: Result) -> list[dict[str, Any]]:
         for label, scores in parts.items():
             metrics = {n: value for n, value in (scores.metrics or {}).items() if n != "loss"}
             for name in sorted(metrics, key=lambda name: name != result.metric):
-                row: dict[str, Any] = {"split": label, "examples": scores.examples}
-                row |= {"metric": name, "value": metrics[name], "interval": None}
-                # dev's value is the best of many, which no resampling makes up for
-                if split == "test" and scores.confusion is not None:
-                    row["interval"] = bootstrap_interval(name, metrics[name], scores.confusion)
-                rows.append(row)
+                row = {"split": label, "examples": scores.examples}
+                rows.append({**row, "metric": name, "value": metrics[name]})
     return rows
