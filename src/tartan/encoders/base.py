@@ -6,15 +6,13 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 import torch
 from torch import nn
 
 from tartan.core.body import frozen_running_statistics
 from tartan.errors import UserError, first_line
-
-T = TypeVar("T")
 
 
 class Encoder(Protocol):
@@ -54,14 +52,6 @@ class EncoderSource(Protocol):
         """Return the encoder, in float32."""
 
 
-def require_encoder(encoder: object, kind: type[T], what: str, content: str, advice: str) -> T:
-    """Return `encoder`, after checking that it is of `kind`, which reads `content`."""
-    if not isinstance(encoder, kind):
-        name = getattr(encoder, "name", type(encoder).__name__)
-        raise UserError(f"{what} needs an encoder of {content}, but {name} is not one; {advice}")
-    return encoder
-
-
 @contextmanager
 def frozen(module: nn.Module) -> Iterator[None]:
     """Exclude parameters and running statistics from training."""
@@ -77,11 +67,12 @@ def frozen(module: nn.Module) -> Iterator[None]:
 
 def describe_encoder(encoder: Encoder) -> dict[str, Any]:
     """Return the class and `description()` of an encoder in JSON; of others' classes the name."""
-    for kind in filter(_is_rebuilt, type(encoder).__mro__):
-        description = kind.description(encoder)  # type: ignore[attr-defined]
-        if description is not None:
-            path = f"{kind.__module__}.{kind.__qualname__}"
-            return {"name": encoder.name, "kind": path, "description": description}
+    for kind in type(encoder).__mro__:
+        if kind.__module__.startswith("tartan.") and hasattr(kind, "from_description"):
+            description = kind.description(encoder)  # type: ignore[attr-defined]
+            if description is not None:
+                path = f"{kind.__module__}.{kind.__qualname__}"
+                return {"name": encoder.name, "kind": path, "description": description}
     return {"name": encoder.name}
 
 
@@ -93,7 +84,8 @@ def encoder_from_description(described: Mapping[str, Any]) -> Encoder:
         if not module.startswith("tartan."):
             raise ValueError("the checkpoint does not describe how to build it")
         kind = getattr(importlib.import_module(module), kind_name)
-        if not _is_rebuilt(kind):
+        is_ours = isinstance(kind, type) and kind.__module__.startswith("tartan.")
+        if not (is_ours and hasattr(kind, "from_description")):
             raise ValueError(f"{kind_name} is no encoder")
         with torch.random.fork_rng(devices=[]):
             # a head of which the checkpoint has no values is drawn alike every time
@@ -105,8 +97,3 @@ def encoder_from_description(described: Mapping[str, Any]) -> Encoder:
             f"encoder {name} cannot be rebuilt ({type(error).__name__}: {first_line(error)}); pass "
             "it: load_from_checkpoint(PATH, encoder=...)"
         ) from error
-
-
-def _is_rebuilt(kind: Any) -> bool:
-    is_ours = isinstance(kind, type) and kind.__module__.startswith("tartan.")
-    return is_ours and hasattr(kind, "from_description")

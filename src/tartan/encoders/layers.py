@@ -27,9 +27,7 @@ def below(body: nn.Module, layer: nn.Module) -> list[nn.Parameter]:
 
 
 def freeze_lowest(body: nn.Module, count: int) -> None:
-    """Exclude the embeddings and a number of lowest layers from training; none if it is 0."""
-    if not count:
-        return
+    """Exclude the embeddings and a number of lowest layers from training."""
     layers = layers_of(body, "encoder.freeze")
     if count >= len(layers):
         raise UserError(f"encoder.freeze={count}: the encoder has {len(layers)} layers")

@@ -85,7 +85,8 @@ class _Adapted(Checked):
                 # Transformers would have drawn it at random
                 if weight in missing and id(parameter) in of_body:
                     raise UserError(f"encoder folder {folder}: its weights lack {weight}")
-            freeze_lowest(body, self.freeze)
+            if self.freeze:
+                freeze_lowest(body, self.freeze)
         return TextEncoder(name, body.train(), tokenizer, head)
 
 

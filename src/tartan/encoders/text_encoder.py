@@ -24,7 +24,6 @@ from transformers import (
 )
 
 from tartan.core.device import is_on_cpu, is_on_cuda
-from tartan.encoders.base import require_encoder
 from tartan.encoders.export import save_classifier, unused
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
@@ -175,7 +174,9 @@ def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bo
 
 def require_text_encoder(encoder: object, what: str) -> TextEncoder:
     """Return `encoder`, after checking that it reads texts, which `what` needs."""
-    return require_encoder(encoder, TextEncoder, what, "text", "e.g. encoder=minilm")
+    if not isinstance(encoder, TextEncoder):
+        raise UserError(f"{what} needs an encoder of text, e.g. encoder=minilm")
+    return encoder
 
 
 def check_body(encoder: TextEncoder) -> None:

@@ -92,7 +92,7 @@ class Layout:
     def _padded(self, members: list[int], rows: Rows, ids: Sequence[np.ndarray]) -> Part:
         width = padded_width(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width)
-        columns = _columns(rows)
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
         for name, filler in (("token_type_ids", 0), ("position_ids", self.first_position)):
             if name in columns:
                 inputs[name] = _rows(columns[name], filler, width)
@@ -109,8 +109,8 @@ class Layout:
         # objectives read the state of a text's first token, so an empty text gets a padding token
         ids = [tokens if len(tokens) else np.array([self.pad_id]) for tokens in ids]
         lengths = np.array([len(tokens) for tokens in ids])
-        columns, total = _columns(rows), int(lengths.sum())
-        width = -(-total // ROW_MULTIPLE) * ROW_MULTIPLE
+        columns = {name: [row[name] for row in rows] for name in rows[0]}
+        width = -(-int(lengths.sum()) // ROW_MULTIPLE) * ROW_MULTIPLE
 
         def row_of(values: Sequence[np.ndarray], filler: int) -> Tensor:
             return _rows([np.concatenate(values)], filler, width)
@@ -183,10 +183,6 @@ def padded_width(token_ids: Sequence[np.ndarray], max_positions: int | None) -> 
     longest = max(len(ids) for ids in token_ids)
     width = -(-longest // WIDTH_MULTIPLE) * WIDTH_MULTIPLE
     return width if max_positions is None else max(longest, min(width, max_positions))
-
-
-def _columns(rows: Rows) -> dict[str, list[Any]]:
-    return {name: [row[name] for row in rows] for name in rows[0]}
 
 
 def _rows(values: Sequence[np.ndarray], filler: int, width: int) -> Tensor:

@@ -15,7 +15,6 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from tartan.encoders.base import require_encoder
 from tartan.errors import UserError
 from tartan.settings import Below1, Checked, Count, Natural, NonNegative, Positive
 
@@ -145,4 +144,6 @@ class WideResNetSource(Checked):
 
 def require_image_encoder(encoder: object, what: str) -> ImageEncoder:
     """Return `encoder`, after checking that it reads images, which `what` needs."""
-    return require_encoder(encoder, ImageEncoder, what, "images", "use encoder=wide_resnet")
+    if not isinstance(encoder, ImageEncoder):
+        raise UserError(f"{what} needs an encoder of images: encoder=wide_resnet")
+    return encoder
