@@ -128,6 +128,6 @@ def test_a_folder_without_a_whole_classifier_is_refused(predict, tmp_path):
     encoder = TinyEncoder().load()
     encoder.body.save_pretrained(tmp_path / "encoder")
     encoder.tokenizer.save_pretrained(tmp_path / "encoder")
-    for folder, reason in ((tmp_path, "no classifier"), (tmp_path / "encoder", "classifier")):
+    for folder, reason in ((tmp_path, "no config"), (tmp_path / "encoder", "classifier")):
         with pytest.raises(UserError, match=reason):
             predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(folder))

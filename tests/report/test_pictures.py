@@ -26,15 +26,13 @@ BOTH = {"auxiliaries": ["dapt", "tapt"]}
 
 def test_spending_grows_over_the_stages(tmp_path):
     write_setting(tmp_path, "ft", "finetune", [0.5])
-    assert len(draw_cost(bench_of(tmp_path)).axes) == 2  # steps and seconds
+    assert "steps" in draw_cost(bench_of(tmp_path)).axes[0].get_xlabel()
     write_setting(tmp_path, "tapt", "tapt", [0.5], auxiliaries=["tapt"], flops=1e9)
-    drawn = draw_cost(bench_of(tmp_path)).axes
-    assert [len(axes.lines) for axes in drawn] == [2, 1, 2]
+    assert len(draw_cost(bench_of(tmp_path)).axes[0].lines) == 2
     result = setting_of(tmp_path, "tapt").result
     points = evaluations(result, "flops")  # of the second stage, which has the end task
     assert points["x"].tolist() == pytest.approx([1.2e9, 1.4e9, 1.6e9, 1.8e9, 2e9])
     assert points["score"].iloc[-1] == pytest.approx(50 * (1 - 0.5**5))
-    assert evaluations(result, "seconds")["x"].iloc[-1] == pytest.approx(120)
     assert evaluations(result, "steps")["x"].iloc[-1] == 100
 
 

@@ -42,7 +42,6 @@ _LONGEST = 1 << 20
 class SavedClassifier:
     """A trained classifier in evaluation mode, with label names in index order."""
 
-    folder: Path
     model: nn.Module
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
@@ -67,28 +66,15 @@ class _BodyAndHead(nn.Module):
         return SequenceClassifierOutput(logits=logits)
 
 
-def classifier_folder(path: Path) -> Path:
-    """Return the classifier's folder: `path`, or the one in the run folder `path`."""
+def load_classifier(path: Path) -> SavedClassifier:
+    """Load the classifier of a run folder, or of a folder that holds a sequence classifier."""
     folder = path / "classifier" if (path / "classifier").is_dir() else path
     if not is_inside(folder, path):
         raise UserError(f"{folder} is a link out of {path}; name the folder itself: model=FOLDER")
-    if (folder / "pixels.json").is_file():
-        raise UserError(f"model={path} is a classifier of images; only texts can be predicted")
-    if not (folder / "config.json").is_file():
-        raise UserError(
-            f"model={path} holds no classifier (no config.json); name the folder of a finished run "
-            "or its classifier folder"
-        )
-    return folder
-
-
-def load_classifier(path: Path) -> SavedClassifier:
-    """Load the classifier of a run folder, or of a folder that holds a sequence classifier."""
-    folder = classifier_folder(path)
     with one_line(f"model={path}: the classifier"):
-        tokenizer = load_tokenizer(folder)
         is_apart = (folder / HEAD).is_file()
         model, body, labels = _body_and_head(folder) if is_apart else _whole(folder)
+        tokenizer = load_tokenizer(folder)
     if len(set(labels)) < max(2, len(labels)):
         raise UserError(f"model={path}: it needs at least two labels, each with another name")
     check_tokenizer_fits(tokenizer, body, f"model={path}")
@@ -97,7 +83,6 @@ def load_classifier(path: Path) -> SavedClassifier:
         body.config.pad_token_id = tokenizer.pad_token_id
     limit = tokenizer.model_max_length
     return SavedClassifier(
-        folder,
         model.eval(),
         tokenizer,
         labels,

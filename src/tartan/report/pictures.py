@@ -33,7 +33,6 @@ _HEADS = {"separate": "separate meta head (equation 7)", "shared": "shared head 
 _SPENT = {
     "steps": "optimiser steps of all stages, so far",
     "flops": "FLOPs of training passes, so far",
-    "seconds": "seconds, with dev, so far",
 }
 
 
@@ -95,27 +94,17 @@ def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
     return picture
 
 
-def draw_cost(bench: Benchmark) -> Figure | None:
-    """Draw each setting's metric on dev against the cost so far, in units that runs counted."""
-    curves = {
-        unit: {
-            setting: [evaluations(run.result, unit) for run in setting.runs]
-            for setting in bench.settings
-            if all(getattr(s, unit) is not None for run in setting.runs for s in run.result.stages)
-        }
-        for unit in _SPENT
-    }
-    units = [unit for unit in _SPENT if curves[unit]]
-    size = (4.2 * len(units), 3.8)
-    picture, all_axes = figure(*size, bench.label, columns=len(units), sharey=True)
-    for unit, axes in zip(units, all_axes, strict=True):
-        for index, setting in enumerate(bench.settings):
-            if setting in curves[unit]:
-                means = mean_over_runs(curves[unit][setting], [], "score")
-                draw_mean(axes, means, style(index), figure_text(setting.label))
-        axes.set_xlabel(_SPENT[unit])
-        axes.set_xlim(left=0)
-    all_axes[0].set_ylabel(f"dev {bench.metric_label} (%)")
+def draw_cost(bench: Benchmark) -> Figure:
+    """Draw each setting's metric on dev against the FLOPs so far, or steps where one has none."""
+    unit = "steps" if any(run.result.flops is None for run in bench.runs) else "flops"
+    picture, (axes,) = figure(7.2, 4.2, bench.label)
+    for index, setting in enumerate(bench.settings):
+        curves = [evaluations(run.result, unit) for run in setting.runs]
+        means = mean_over_runs(curves, [], "score")
+        draw_mean(axes, means, style(index), figure_text(setting.label))
+    axes.set_xlabel(_SPENT[unit])
+    axes.set_xlim(left=0)
+    axes.set_ylabel(f"dev {bench.metric_label} (%)")
     legend_below(picture)
     return picture
 
