@@ -72,7 +72,6 @@ def test_a_run_without_a_test_split_trains_on_its_examples_too(own, options, tmp
     result = run_experiment(config_of([*given, *options]), tmp_path / "run")
     assert not result.is_tested
     assert (result.train.examples, result.dev.whole.examples) == (48, 12)
-    assert list(result.data["split"]) == ["source", "train", "dev"]
     assert [baseline.test for baseline in result.baselines] == [None]
     assert (tmp_path / "run" / "classifier" / "config.json").is_file()
 

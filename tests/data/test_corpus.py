@@ -85,10 +85,7 @@ def test_another_column_can_be_named_and_has_another_fingerprint(load, tmp_path)
     ("name", "content", "message"),
     [
         ("c.txt", b"", "holds no texts"),
-        ("c.txt", b"caf\xe9\n", "line 1: not UTF-8"),
-        ("c.jsonl", b'{"text": "a"}\n{"text": \n', "line 2: not JSON"),
-        ("c.parquet", b"nonsense", "cannot be read"),
-        ("c.pdf", b"a,b\n", "is none of text, csv"),
+        ("c.pdf", b"a,b\n", "the name must end in .csv"),
         ("c.jsonl", as_jsonl(["a"], "body"), "has no column 'text', only 'body', 'id'"),
         ("c.jsonl", b'{"text": ["a", "b"]}\n', "line 1: "),
     ],

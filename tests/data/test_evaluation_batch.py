@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils.data import DataLoader
 
-from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
+from tartan.data.batches import labelled_batch, unlabelled_batch
 from tartan.errors import UserError
 
 

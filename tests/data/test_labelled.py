@@ -72,7 +72,7 @@ def test_pairs_row_numbers_and_missing_labels_are_kept(tmp_path):
         ("t.csv", b"text,label\n", "t.csv holds no examples"),
         ("t.jsonl", b'{"label": "x"}\n', "line 1: the column 'text' is missing"),
         ("t.jsonl", jsonl("x", None), "line 2: the column 'label' is empty or missing"),
-        ("t.jsonl", jsonl(1.0, 0.13), "line 2: the column 'label' must be a string, a whole"),
+        ("t.jsonl", jsonl(1.0, 0.13), "line 2: the column 'label' must be text, a whole"),
         ("t.jsonl", jsonl("\ud800"), "line 1: the column 'label' holds half of a surrogate"),
         ("t.parquet", parquet(text=["a", None], label=["x", "y"]), "row 2: the column 'text' is m"),
         ("t.parquet", parquet(text=[1, 2], label=["x", "y"]), "row 1: .*'text' is no text but int"),

@@ -54,7 +54,7 @@ def test_encoders_that_take_no_such_masks_are_refused_by_name(kind):
     encoder = TextEncoder(f"my-{kind}", random_body(kind), letter_pair_tokenizer())
     members = space("aang_td").members("aang")
     members["task-mask-bidirectional-denoise"].check("a", encoder)
-    with pytest.raises(UserError, match=f"which encoder my-{kind} "):
+    with pytest.raises(UserError, match=f"encoder my-{kind} takes no masks"):
         members["task-mask-left_to_right-denoise"].check("a", encoder)
 
 

@@ -3,24 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from dataclasses import replace
 from types import SimpleNamespace
 
 import datasets
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tartan.data import selection
+from tartan.data import text_auxiliary
 from tartan.data.corpus import Corpus
 from tartan.data.file_task import FileTask
-from tartan.data.overlap import words_of
 from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings
-from tartan.data.selection import choose_part, nearest
-from tartan.data.text_auxiliary import TextAuxiliary
+from tartan.data.text_auxiliary import TextAuxiliary, choose_part, nearest
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
@@ -89,24 +84,9 @@ def test_the_number_of_held_out_texts_is_said(around, domain, caplog, monkeypatc
     clean = AuxiliarySettings("all", decontaminate=True)
     domain.examples("dapt", replace(around, options=clean))
     TextAuxiliary(objective=MaskedLM(), text="task").examples("tapt", around)
-    monkeypatch.setattr(selection, "_MOST_WARNED", 4)  # a larger corpus is left to the check
+    monkeypatch.setattr(text_auxiliary, "_MOST_WARNED", 4)  # a larger corpus is left to the check
     domain.examples("dapt", around)
     assert told(caplog) == []
-
-
-def bm25(texts, query, k1=1.5, b=0.75):
-    """Scores as Lucene has them (Robertson's, with an idf that is never negative)."""
-    words = [words_of(text) for text in texts]
-    mean = sum(map(len, words)) / len(words)
-    scores = []
-    for own in words:
-        counts, score = Counter(own), 0.0
-        for word in query:
-            having = sum(word in other for other in words)
-            idf = math.log(1 + (len(words) - having + 0.5) / (having + 0.5))
-            score += idf * counts[word] / (counts[word] + k1 * (1 - b + b * len(own) / mean))
-        scores.append(score)
-    return np.array(scores)
 
 
 def test_the_texts_of_the_task_s_words_come_first_and_each_query_in_turn():
@@ -126,14 +106,6 @@ def test_texts_that_share_no_word_come_last_in_an_order_of_the_seed():
 
 
 words = st.lists(st.sampled_from("abcdef"), min_size=1, max_size=8).map(" ".join)
-
-
-@settings(max_examples=50)
-@given(st.lists(words, min_size=3, max_size=12), words)
-def test_a_query_ranks_by_bm25(texts, query):
-    order = nearest(texts, [query], len(texts), 0)
-    scores = bm25(texts, words_of(query))[order]
-    assert np.all(np.diff(scores) <= 1e-5)
 
 
 @settings(max_examples=50)

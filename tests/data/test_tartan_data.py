@@ -29,7 +29,7 @@ from tartan.objectives.masked_lm import MaskedLM
         (datasets.Dataset.from_dict({"a": ["x"]}), r"no column 'text', only \['a'\]"),
         ([__file__, __file__], "^auxiliary dapt is a list of files; give a folder"),
         ([], "holds no texts"),
-        (MaskedLM(), "must be 'task', a path, texts or a data set: MaskedLM"),
+        (MaskedLM(), "no texts, path or data set: MaskedLM"),
     ],
 )
 def test_what_is_no_text_is_one_line(given, message):

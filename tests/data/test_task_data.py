@@ -15,9 +15,8 @@ import torch
 
 from tartan import TartanData
 from tartan.core.task_names import END_TASK
-from tartan.data.batches import BatchNeeds
+from tartan.data.batches import BatchNeeds, unlabelled_batch
 from tartan.data.end_task import HeldOutText, Splits
-from tartan.data.evaluation_batch import unlabelled_batch
 from tartan.data.prepared import AuxiliaryExamples, Prepared
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.encoders import text_encoder

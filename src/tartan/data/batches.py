@@ -1,4 +1,4 @@
-"""Makes the batches of each step, a function of (seed, stage, task, step), and shares them out."""
+"""Makes batches, a function of (seed, stage, task, step), shares them out, and reads a user's."""
 
 from __future__ import annotations
 
@@ -10,14 +10,20 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pandas as pd
+import torch
+from torch import Tensor
 from torch.utils.data import ConcatDataset, Dataset
 
 from tartan.core.seeding import generator_for
-from tartan.core.task import Batch, MicroBatch, StepBatch
+from tartan.core.task import Batch, Inputs, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
+from tartan.data.tokenise import Text
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
+
+_FORM = 'a batch must be {"text": [...], "label": [...]} (and "text_pair")'
 
 
 @dataclass(frozen=True)
@@ -165,7 +171,7 @@ class EvaluationBatches(Dataset[MicroBatch]):
         """Return the batches of process `rank` of `count`; all processes get equally many."""
         if len(self._order) < count:
             raise UserError(
-                f"a split of {len(self._order)} examples cannot be shared by {count} processes"
+                f"{count} processes cannot share a split of {len(self._order)} examples"
             )
         size = max(2, self._data.batch_size)  # or there would be fewer examples than batches
         each = -(-len(self._order) // (size * count))
@@ -249,3 +255,63 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
         shares[rank].append(number)
         loads[rank] += parts[number].positions
     return [sorted(numbers) for numbers in shares]
+
+
+def labelled_batch(
+    batch: Any, labels: Sequence[str], places: Tensor | None = None
+) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
+    """Return a batch's inputs, the indices of its labels, and which examples train has not.
+
+    A batch is a `MicroBatch`, whose labels are at `places` in `labels` where these are others; or a
+    mapping with `label`, names as in the training data. Indices are int64 `(n,)`, the last is bool
+    `(n,)`, or None where it is not known.
+    """
+    inputs = unlabelled_batch(batch)
+    if isinstance(batch, MicroBatch):
+        indices = batch.inputs.get("labels", batch.inputs.get("label"))
+        if places is not None:
+            indices = places.to(indices.device)[indices]
+        return inputs, indices, batch.inputs.get("unseen")
+    if not isinstance(batch, Mapping) or "label" not in batch:
+        raise UserError(_FORM)
+    names = batch["label"]
+    names = names.tolist() if isinstance(names, Tensor) else names
+    # numbers are names too: a data set may store its labels in another order
+    words = [str(name).lower() if isinstance(name, bool) else str(name) for name in names]
+    if unknown := sorted(set(words) - set(labels)):
+        raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
+    return inputs, torch.tensor([labels.index(word) for word in words]), None
+
+
+def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:
+    """Return a batch's inputs in the form that the module's `forward` takes.
+
+    A list is one of texts, or of rows with a `text`. Lists of tuples are refused: PyTorch's own
+    collate function makes of rows `(text, label)` a list of all texts and one of all labels, and of
+    two pairs of texts what could as well be two pairs.
+    """
+    if isinstance(batch, MicroBatch):
+        return batch.inputs
+    if isinstance(batch, pd.DataFrame):  # whose items are the names of its columns
+        batch = batch.to_dict("list")
+    if isinstance(batch, list) and batch and isinstance(batch[0], Mapping):
+        names = [name for name in ("text", "text_pair") if name in batch[0]]
+        batch = {name: [row[name] for row in batch] for name in names}
+    if not isinstance(batch, Mapping):
+        return _texts(batch)
+    if "text" in batch:
+        texts, pairs = _texts(batch["text"]), batch.get("text_pair")
+        return texts if pairs is None else list(zip(texts, _texts(pairs), strict=True))
+    if not {"input_ids", "images"} & set(batch):
+        raise UserError(_FORM)
+    mask = batch.get("attention_mask")
+    if mask is not None and not bool(mask[:, 0].all()):  # the first token is read
+        raise UserError('a batch is padded on the left; use padding_side="right"')
+    return batch
+
+
+def _texts(column: Any) -> list[str]:
+    texts = [column] if isinstance(column, str) else list(column)
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(f"a batch holds something else than texts; {_FORM}")
+    return texts

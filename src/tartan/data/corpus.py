@@ -27,8 +27,7 @@ log = logging.getLogger(__name__)
 MANIFEST = "manifest.json"
 BEGUN = Path("building", "begun.json")
 """File that records what is being built, in the folder of a corpus that is not finished."""
-LAYOUT = 1
-"""Version of the corpus folder's format; raise it when the meaning of the folder changes."""
+LAYOUT = 1  # version of the corpus folder's format; raise it when the meaning of the folder changes
 _TEXTS, _CHARACTERS = 10_000, 1 << 24
 """Numbers of texts and of characters that are kept in memory before they are written."""
 _KINDS = ("text", *TABLES)
@@ -38,19 +37,12 @@ _IN_FOLDERS = ("text", "jsonl", "parquet")
 
 @dataclass(frozen=True)
 class Corpus:
-    """Unlabelled texts on disk.
+    """Unlabelled texts on disk."""
 
-    Attributes:
-        source: the path or Hub name that the texts came from.
-        texts: rows with the column `text`; memory-mapped, may hold blank rows.
-        fingerprint: changes when the texts change.
-        has_blanks: whether a row may be blank.
-    """
-
-    source: str
-    texts: datasets.Dataset
-    fingerprint: str
-    has_blanks: bool = True
+    source: str  # the path or Hub name that they came from
+    texts: datasets.Dataset  # rows with the column `text`, memory-mapped
+    fingerprint: str  # changes when the texts change
+    has_blanks: bool = True  # whether a row may be blank
 
 
 class Shard(Plain):
@@ -84,7 +76,8 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     path = path.expanduser()
     if ((path / MANIFEST).is_file() and any(path.glob("*.arrow"))) or (path / BEGUN).is_file():
         return _load_folder(path)
-    files = {file: _kind_of(file) for file in _files_of(path)}
+    formats = {file: format_of(file, _KINDS) for file in _files_of(path)}
+    files = {file: known.kind if known else "" for file, known in formats.items()}
     prints = [f"{sha256_of(file)}:{kind}:{column}" for file, kind in files.items()]
     fingerprint = prints[0] if list(files) == [path] else _digest("\n".join(prints))
 
@@ -204,13 +197,6 @@ def _files_of(path: Path) -> list[Path]:
     if not files:
         raise UserError(f"corpus {path}: no files of text")
     return files
-
-
-def _kind_of(file: Path) -> str:
-    known = format_of(file, _KINDS)
-    if known is None:
-        raise UserError(f"corpus {file} is none of {', '.join(_KINDS)} by the ending of its name")
-    return known.kind
 
 
 def _texts_in(file: Path, column: str) -> Iterator[str]:

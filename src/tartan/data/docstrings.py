@@ -24,15 +24,12 @@ from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Count
 
-_VERSION = "2"
-"""Part of the cache key; raise it when the extraction changes."""
+_VERSION = "2"  # part of the cache key; raise it when the extraction changes
 _SKIPPED_FOLDERS = {"tests", "test", "testing", "_vendor", "vendor", "externals", "extern"}
 _SHORTEST, _LONGEST = 50, 600
 """Least and greatest length of a paragraph after its white space is folded [characters]."""
-_LONG_ALIAS = 5
-"""Aliases of at least so many characters are masked inside words too (`to_numpy`)."""
-_PROSE = 0.7
-"""Least share of letters and spaces in a paragraph."""
+_LONG_ALIAS = 5  # aliases of at least so many characters are masked inside words too (`to_numpy`)
+_PROSE = 0.7  # least share of letters and spaces in a paragraph
 
 
 @dataclass(frozen=True)
@@ -59,7 +56,6 @@ class DocstringsTask(TextSource):
     test_per_class: Count = 100
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the labelled paragraphs, extracted on first use."""
         rows, _ = self._drawn
         return {split: table_of_rows(f"docstrings {split}", rows[split]) for split in SPLITS}
 
@@ -84,10 +80,7 @@ class DocstringsTask(TextSource):
         for package, texts in by_library.items():
             unique = [text for text in texts if occurrences[text] == 1]
             if len(unique) <= sum(sizes):
-                raise UserError(
-                    f"task docstrings: {package} has only {len(unique)} paragraphs; lower "
-                    "task.*_per_class"
-                )
+                raise UserError(f"task docstrings: {package} has only {len(unique)} paragraphs")
             rest = iter(_shuffled(unique, self.split_seed, package))
             for split, size in zip(SPLITS, sizes, strict=True):
                 labelled[split] += [(text, package) for text in islice(rest, size)]

@@ -17,8 +17,7 @@ from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY
 from tartan.settings import Checked, Count, Length, Natural, Part
 
-_READ = 10_000
-"""Number of texts that are read into memory at a time."""
+_READ = 10_000  # number of texts that are read into memory at a time
 
 
 @dataclass(frozen=True)

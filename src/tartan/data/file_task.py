@@ -19,8 +19,7 @@ log = logging.getLogger(__name__)
 EmptyLabel: TypeAlias = Literal["refused", "unlabelled"]
 _USUAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
 """Names that data sets give to their splits."""
-_SPLIT = "split"
-"""Name of a column that says which split a row belongs to."""
+_SPLIT = "split"  # name of a column that says which split a row belongs to
 
 
 @dataclass(frozen=True)
@@ -75,7 +74,6 @@ class FileTask(TextSource):
         return tables
 
     def named_tables(self) -> dict[str, Table]:
-        """Return the tables in the files that are named, by split."""
         tables: dict[str, Table] = {}
         for split in SPLITS:
             named = getattr(self, split) or []
@@ -91,14 +89,11 @@ class FileTask(TextSource):
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair)
         if columns != Columns(self.text or "text", self.label or "label", self.text_pair):
-            log.warning(
-                "task %s: %s: texts are read from column %r, labels from %r",
-                self.name, train.source, columns.text, columns.label,
-            )  # fmt: skip
+            read = (self.name, columns.text, columns.label)
+            log.warning("task %s: texts are read from column %r, labels from %r", *read)
         return columns
 
     def domain_file(self, size: float | None) -> Path:
-        """Return the user's file or folder of domain text, the same for any size."""
         if self.domain is None:
             raise UserError(f"task {self.name} has no domain text; give it: task.domain=FILE")
         return Path(self.domain)
@@ -111,10 +106,7 @@ class FileTask(TextSource):
             values.setdefault(known.get(value.strip().lower(), ""), []).append(value)
         if "" in values or "train" not in values:
             return {"train": train}
-        log.warning(
-            "task %s: %s: the column %r says which rows are %s",
-            self.name, train.source, _SPLIT, ", ".join(sorted(values)),
-        )  # fmt: skip
+        log.warning("task %s: the column 'split' says which rows are %s", self.name, sorted(values))
         return {split: selected(train, _SPLIT, names) for split, names in values.items()}
 
     def _hub_tables(self, name: str) -> Mapping[str, Table]:
@@ -123,13 +115,9 @@ class FileTask(TextSource):
         tables: dict[str, Table] = {}
         for split, usual in _USUAL.items():
             named = getattr(self, split)
-            wanted = usual if named is None else (named,)
-            table = next((splits[one] for one in wanted if one in splits), None)
-            if table is None and (named is not None or split == "train"):
-                raise UserError(
-                    f"task.hub={name} has no split {named or 'train'!r}; name one: task.{split}="
-                    f"SPLIT (there are {', '.join(splits)})"
-                )
-            if table is not None and (named is not None or not table.unlabelled):
-                tables[split] = table
+            found = [splits[one] for one in ([named] if named else usual) if one in splits]
+            if not found and (named or split == "train"):
+                raise UserError(f"task.{split}={named or 'train'}: {name} has only {list(splits)}")
+            if found and (named or not found[0].unlabelled):
+                tables[split] = found[0]
         return tables

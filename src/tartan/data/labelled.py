@@ -25,8 +25,7 @@ LABEL_NAMES = (
     "stars", "tag", "y",
 )  # fmt: skip
 """Common names of a column of labels, in lower case."""
-_FILE = "columns.json"
-"""File in a classifier's folder that records the columns it was trained on."""
+_FILE = "columns.json"  # file in a classifier's folder that records the columns it was trained on
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -106,10 +105,7 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
         pair = None if columns.pair is None else text_of(row, columns.pair)
         label = _label_of(row, columns.label)
         if not label and not empty_labels:
-            raise UserError(
-                f"{_place(row, columns.label)} is empty or missing (empty_label=unlabelled takes "
-                "such texts of train as unlabelled)"
-            )
+            raise UserError(f"{_place(row, columns.label)} is empty or missing (see empty_label)")
         examples.append(Example(text, label, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
@@ -146,10 +142,7 @@ def _label_of(row: Row, column: str) -> str:
     if label is None or (isinstance(label, str) and not label.strip()):
         return ""
     if not isinstance(label, str | int):
-        raise UserError(
-            f"{_place(row, column)} must be a string, a whole number, true or false, not "
-            f"{label!r:.40}"
-        )
+        raise UserError(f"{_place(row, column)} must be text, a whole number, true or false")
     return text_of(row, column) if isinstance(label, str) else str(label).lower()
 
 

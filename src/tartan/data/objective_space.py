@@ -73,11 +73,8 @@ class _Source:
             position, tokens = reader.first_position, reader.ordinary_tokens
             self._takes_pair_masks = respects_pair_masks(reader.body, tokens, position)
         if not self._takes_pair_masks:
-            raise UserError(
-                f"auxiliary representation {type(objective.representation).__name__} needs "
-                f"attention masks of pairs of positions, which encoder {reader.name} does not "
-                "take; use a BERT- or RoBERTa-like one"
-            )
+            kind = type(objective.representation).__name__
+            raise UserError(f"encoder {reader.name} takes no masks of pairs, as {kind} needs them")
 
     def examples(self, context: AuxiliaryContext, labelled: bool) -> AuxiliaryExamples:
         if labelled not in self._examples:
@@ -103,7 +100,6 @@ class ComposedAuxiliary:
         return self.source.text.text
 
     def check(self, name: str, encoder: Encoder) -> None:
-        """See `Auxiliary.check`."""
         self.source.check(encoder, self.objective)
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:

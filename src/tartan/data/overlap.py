@@ -12,16 +12,11 @@ import regex
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-WORDS = 13
-"""Number of consecutive words in an n-gram of auxiliary texts."""
-WORDS_VERSION = 3
-"""Version of what `words_of` returns: a part of the keys of what is cached of it."""
-MIN_SIMILARITY = 0.5
-"""Least Jaccard similarity of two near-duplicates."""
-_GRAM = 3
-"""Number of consecutive words in a gram of near-duplicates."""
-_PAIRS = 5_000_000
-"""Number of pairs that are compared at a time, about, which bounds the memory."""
+WORDS = 13  # number of consecutive words in an n-gram of auxiliary texts
+WORDS_VERSION = 3  # version of what `words_of` returns: a part of the keys of what is cached of it
+MIN_SIMILARITY = 0.5  # least Jaccard similarity of two near-duplicates
+_GRAM = 3  # number of consecutive words in a gram of near-duplicates
+_PAIRS = 5_000_000  # number of pairs that are compared at a time, about, which bounds the memory
 _BASE = np.uint64(0x9E3779B97F4A7C15)
 _WORD_OF_ASCII = re.compile(r"\w+")
 # marks, but for those that choose the form of a glyph

@@ -52,17 +52,13 @@ class PaperTask(TextSource):
     domain: Sequence[DomainFile] = field(default_factory=tuple)
 
     def tables(self) -> Mapping[str, Table]:
-        """Return the three splits, fetched if need be, after checking their checksums."""
         files = {split: f"{split}.jsonl" for split in SPLITS}
         return {s: open_table(self._obtain(f, f, self.sha256[f])) for s, f in files.items()}
 
     def domain_file(self, size: float | None) -> Path:
         """Return the smallest published file that is large enough for `size`, else the largest."""
         if not self.domain:
-            raise UserError(
-                f"{self.name} has no published domain text; give your own: "
-                "auxiliary.dapt.path=FILE, or use auxiliary=tapt"
-            )
+            raise UserError(f"{self.name} has no domain text; give it: auxiliary.dapt.path=FILE")
         files = sorted(self.domain, key=lambda file: file.size)
         if self.data_dir is not None:  # the published archive may hold only some of the sizes
             files = [file for file in files if self._local(file.local).is_file()] or files[:1]

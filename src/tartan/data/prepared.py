@@ -104,10 +104,8 @@ def choose_rows(
     """
     count = round(size * train_examples)
     if not 1 <= count <= available:
-        raise UserError(
-            f"{option}={size:g} asks for {count} examples ({size:g} x {train_examples} training "
-            f"examples), but {source} has {available}"
-        )
+        wanted = f"{option}={size:g} asks for {count} examples ({size:g} x {train_examples})"
+        raise UserError(f"{wanted}, but {source} has {available}")
     return np.sort(generator_for(seed, "corpus part").permutation(available)[:count])
 
 
@@ -135,7 +133,6 @@ class Prepared:
 
     @property
     def metric(self) -> Monitor:
-        """The metric by which the best checkpoint is chosen."""
         return Monitor((self.end_task if self.held_out is None else self.held_out).metric)
 
     @property
@@ -198,8 +195,5 @@ def assemble(
     for name, (_, own) in examples.items():
         log.info("auxiliary %s: %s examples of %s", name, len(own.rows), own.source)
     if held_out is not None and len({repr(own.objective) for _, own in examples.values()}) > 1:
-        raise UserError(
-            "the texts of all corpora are pooled for one masked-LM head, so that "
-            "auxiliary.NAME.objective has to be the same for all"
-        )
+        raise UserError("corpora are pooled: auxiliary.NAME.objective has to be the same for all")
     return Prepared(encoder, examples, end_task, splits, classification, held_out)

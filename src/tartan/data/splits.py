@@ -25,16 +25,10 @@ def stratified_splits(
     options = " and ".join(f"task.{split}" for split in sizes)
     rare = [label for label, count in sorted(counts.items()) if count <= len(sizes)]
     if rare:
-        raise UserError(
-            f"{source}: too few examples of {len(rare)} labels to be in train and in what is held "
-            f"out for {options}: {', '.join(map(repr, rare[:5]))}{', ...' * (len(rare) > 5)}; is "
-            f"task.label=COLUMN the right one? Add examples, remove the rows, or name files"
-        )
+        listed = ", ".join(map(repr, rare[:5]))
+        raise UserError(f"{source}: too few examples of {listed} for train and {options}")
     if len(labels) - sum(sizes.values()) < len(counts):
-        raise UserError(
-            f"{source}: of {len(labels)} examples fewer than the {len(counts)} labels are left for "
-            f"train beside {options}; lower the shares, or name files"
-        )
+        raise UserError(f"{source}: too few examples are left for train beside {options}")
     left = list(range(len(labels)))
     for number, (split, size) in enumerate(sizes.items()):
         least = (1, len(sizes) - number)  # of what is left, for train and each split to come
@@ -52,8 +46,8 @@ def choose_labelled(labels: Sequence[str], count: int, seed: int, source: str) -
         return [True] * count
     if not len(counts) <= count <= len(labels) - len(counts) or min(counts.values()) < 2:
         raise UserError(
-            f"task.labelled={count}: of the {len(labels)} training examples of {source}, each of "
-            f"the {len(counts)} labels has to keep one and leave one out; null keeps all"
+            f"task.labelled={count}: of {len(labels)} examples of {source}, each label has to keep "
+            "one and leave one out"
         )
     every = range(len(labels))
     others = {*_drawn(labels, every, len(labels) - count, (0, 1), (seed, "labelled"))[0]}
@@ -131,10 +125,7 @@ def clean_split(
                 break
     trained = {label for label, split in zip(labels, splits, strict=True) if split == "train"}
     if trained != counts.keys() or not free.keys() <= {*splits}:
-        raise UserError(
-            f"task {name} cannot be split anew, because many texts are equal or near-duplicates; "
-            "use task.split=published, or another task.split_seed"
-        )
+        raise UserError(f"task {name} cannot be split anew; use another task.split_seed")
     return splits
 
 

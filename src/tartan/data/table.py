@@ -47,8 +47,7 @@ Quoting: TypeAlias = Literal["standard", "none"]
 """`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
 _LONGEST_FIELD = 1 << 24
 """Maximum length of a field: without it a missing double quote would fill the memory."""
-_MOST_VALUES = 1000
-"""Number of different values at which a column is one of texts, not of classes."""
+_MOST_VALUES = 1000  # number of different values at which a column is one of texts, not of classes
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 
@@ -91,7 +90,6 @@ class Table:
 
     @cached_property
     def fingerprint(self) -> str:
-        """What `digest` returns."""
         return self.digest()
 
     def chunks(self) -> Iterator[list[Row]]:
@@ -125,7 +123,7 @@ def arrow_table(
                     yield Row(number, values, f"{source}, row {number}")
         except UNREADABLE as error:
             raise UserError(
-                f"{source} cannot be read after row {number}: {first_line(error)}"
+                f"{source}: unreadable after row {number}: {first_line(error)}"
             ) from error
 
     return Table(source, tuple(schema.names), rows, digest, schema=schema)
@@ -285,7 +283,6 @@ def load_from_hub(
 
 
 def _lines(path: Path, written_as: Format) -> Iterator[tuple[int, str]]:
-    """Yield the lines of a text file with their numbers and ends."""
     number = 0
     try:
         with (
@@ -297,9 +294,7 @@ def _lines(path: Path, written_as: Format) -> Iterator[tuple[int, str]]:
     except UnicodeDecodeError as error:
         raise UserError(f"{path}, line {number}: not UTF-8; save the file as UTF-8") from error
     except UNREADABLE as error:
-        raise UserError(
-            f"{path} cannot be read after line {number}: {first_line(error)}"
-        ) from error
+        raise UserError(f"{path}: unreadable after line {number}: {first_line(error)}") from error
 
 
 def _rows_of_text(path: Path, written_as: Format) -> Iterator[Row]:
@@ -309,7 +304,6 @@ def _rows_of_text(path: Path, written_as: Format) -> Iterator[Row]:
 
 
 def _rows_of_json(path: Path, written_as: Format) -> Iterator[Row]:
-    """Yield the objects, one on each line."""
     for number, line in _lines(path, written_as):
         place, record = f"{path}, line {number}", line.strip(" \t\r\n")
         if not record:
@@ -347,7 +341,6 @@ class Delimited:
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._header)]
 
     def rows(self) -> Iterator[Row]:
-        """Yield all rows after the header."""
         width = len(self.names)
         seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
         for number, record in islice(self._records(), 1, None):
@@ -385,9 +378,8 @@ class Delimited:
                 alike = all(texts[c] and _occurs(texts[c], seen[c], width) for c in others)
                 if alike and any(map(str.isalpha, values[column])):
                     raise UserError(
-                        f"{self._path}, line {place}: a row inside a quoted field, which a double "
-                        "quote without its counterpart opens; write it twice in a quoted field "
-                        '(""), or use quoting=none'
+                        f"{self._path}, line {place}: a row inside a quoted field; write quotes in "
+                        'it twice (""), or use quoting=none'
                     )
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:

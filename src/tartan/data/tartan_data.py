@@ -195,7 +195,6 @@ class TartanData(TaskData):
         self._cache_dir = Path(folder).expanduser()
 
     def _prepare(self) -> Prepared:
-        """Read and check the examples, the encoder and the texts."""
         tables = {split: table_of(rows, split) for split, rows in self._splits.items()}
         task = GivenTask(**self._task, opened=tables).load()
         auxiliaries = {
@@ -251,7 +250,6 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
 
 
 def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
-    """Return texts in memory as a corpus."""
     if isinstance(texts, pd.DataFrame):
         texts = texts[column]
     if isinstance(texts, pd.Series):
@@ -264,9 +262,7 @@ def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
         kind = datasets.Features({column: datasets.Value("string")})
         texts = datasets.Dataset.from_dict({column: values}, kind)
     if not isinstance(texts, datasets.Dataset):
-        raise UserError(
-            f"auxiliary {name} must be 'task', a path, texts or a data set: {type(texts).__name__}"
-        )
+        raise UserError(f"auxiliary {name}: no texts, path or data set: {type(texts).__name__}")
     texts = text_column(texts, column, name)
     return Corpus(name, texts, content_digest(texts))
 

@@ -147,7 +147,6 @@ class TaskData(pl.LightningDataModule):
         return self._split("dev") if evaluated else []
 
     def test_dataloader(self) -> EvaluationBatches:
-        """Return a loader of test, each example once."""
         return self._split("test")
 
     def predict_dataloader(self) -> EvaluationBatches | DataLoader[Any]:
@@ -163,7 +162,6 @@ class TaskData(pl.LightningDataModule):
         return DataLoader(rows, batch_size=size, generator=torch.Generator())
 
     def epoch_steps(self, needs: BatchNeeds) -> int:
-        """Return the number of optimiser steps in an epoch (see `BatchSizes`)."""
         end_task, others = self.prepared.counts(needs.tasks)
         examples = max(others) if end_task is None else end_task
         return self.sizes.epoch_steps or math.ceil(examples / self.sizes.batch_size)

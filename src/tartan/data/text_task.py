@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, compress
+from itertools import compress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
@@ -69,7 +69,6 @@ class TextSource(Checked, ABC):
         """Return a file of the task's domain text that suits `size` (None: all there is)."""
 
     def load(self) -> TextTask:
-        """Read the files."""
         tables = self.tables()
         train, columns = tables["train"], self.columns(tables["train"])
         bare = {"train"} if self.empty_label == "unlabelled" else set()
@@ -85,10 +84,8 @@ class TextSource(Checked, ABC):
             raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
         for split, examples in splits.items():
             if unknown := {example.label for example in examples} - set(labels):
-                source = tables.get(split, train).source
-                raise UserError(
-                    f"{source}: labels {sorted(unknown)} do not occur in {train.source}"
-                )
+                own = tables.get(split, train).source
+                raise UserError(f"{own}: labels {sorted(unknown)} do not occur in {train.source}")
         trained_on = {example.content for example in (*splits["train"], *unlabelled)}
         if self.labelled is not None:
             names = [example.label for example in splits["train"]]
@@ -166,13 +163,9 @@ class LabelledTexts:
     @property
     def whole(self) -> list[str]:
         """Each example's text; of pairs, both texts as one."""
-        return ["\n".join(parts) for parts in self.parts]
-
-    @property
-    def parts(self) -> list[tuple[str, ...]]:
-        """Each example's text, or both texts of a pair."""
-        columns = [self.texts] if self.pairs is None else [self.texts, self.pairs]
-        return list(zip(*columns, strict=True))
+        if self.pairs is None:
+            return list(self.texts)
+        return ["\n".join(pair) for pair in zip(self.texts, self.pairs, strict=True)]
 
     def rows(self, *, labelled: bool = True) -> datasets.Dataset:
         """Return rows with `text` (and `text_pair`), and if `labelled`, `label` and `unseen`."""
@@ -206,10 +199,10 @@ class TextTask(EndTask):
     @property
     def evaluated_texts(self) -> list[str]:
         """All texts of dev and test, both texts of each pair."""
-        return [text for split in (self.dev, self.test) for text in chain(*split.parts)]
+        splits = (self.dev, self.test)
+        return [text for split in splits for text in (*split.texts, *(split.pairs or ()))]
 
     def digest(self) -> str:
-        """Return a checksum of all splits together."""
         return _digest(":".join(self.fingerprints.values()))
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:

@@ -18,10 +18,8 @@ from tartan.errors import UserError
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""
-_VERSION = "6"
-"""Part of every cache key; raise it when the meaning of a cached file changes."""
-_AT_ONCE = 200
-"""Number of texts that are tokenised together."""
+_VERSION = "6"  # part of every cache key; raise it when the meaning of a cached file changes
+_AT_ONCE = 200  # number of texts that are tokenised together
 
 
 def check_length(option: str, length: int, encoder: TextEncoder) -> None:
@@ -131,7 +129,6 @@ def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | Non
 
 
 def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
-    """Return a checksum of all that the tokenised rows depend on."""
     backend = json.loads(tokenizer.backend_tokenizer.to_str())
     # set by the last call, not by the tokenizer's files
     backend.pop("truncation", None)

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tartan.core.task import Inputs, Task
-from tartan.data.evaluation_batch import labelled_batch, unlabelled_batch
+from tartan.data.batches import labelled_batch, unlabelled_batch
 from tartan.data.labelled import write_trained_columns
 from tartan.data.tokenise import Text, inputs_of
 from tartan.encoders.base import Encoder
