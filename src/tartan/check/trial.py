@@ -47,8 +47,10 @@ def estimate_stages(
     The columns are `steps`, unless patience ends the stage; `batch` size; `step_time` [s];
     `seconds` of all steps; `GiB`, peak memory of the process, or of the tensors on a GPU.
     """
+    accelerator = str(config.trainer.accelerator)
+    precision: Any = resolve_precision(config.trainer.precision, accelerator)
     chain = StageChain(config, Path(config.run.folder), prepared, stages)
-    micro = chain.data().micro_batch_size(str(config.trainer.accelerator))
+    micro = chain.data().micro_batch_size(accelerator)
     rows = {}
     for name, stage in stages.items():
         largest = max(MICRO_BATCHES * micro, stage.sampled or 1)
@@ -58,9 +60,21 @@ def estimate_stages(
             name, replace(stage, batch_size=sizes[0], meta_batch_size=sizes[1])
         )
         times = StepEnds()
+        trainer = pl.Trainer(
+            accelerator=accelerator,
+            devices=1,
+            precision=precision,
+            max_steps=STEPS,
+            limit_val_batches=0,
+            callbacks=[times],
+            logger=False,
+            enable_checkpointing=False,
+            enable_progress_bar=False,
+            enable_model_summary=False,
+        )
         freezing = frozen(prepared.encoder.body) if stage.freeze_body else nullcontext()
         with freezing, memory_advice("the measured steps"):
-            _trainer(config, times).fit(module, datamodule=data)
+            trainer.fit(module, datamodule=data)
         step = median(np.diff(times.ends)) * stage.batch_size / sizes[0]
         steps, _ = stage.length(*prepared.counts(module.batch_needs.tasks))
         rows[name] = {
@@ -71,20 +85,3 @@ def estimate_stages(
             "GiB": peak_of_device(torch.device(module.device)) / 2**30,
         }
     return pd.DataFrame.from_dict(rows, orient="index")
-
-
-def _trainer(config: DictConfig, times: StepEnds) -> pl.Trainer:
-    accelerator = str(config.trainer.accelerator)
-    precision: Any = resolve_precision(config.trainer.precision, accelerator)
-    return pl.Trainer(
-        accelerator=accelerator,
-        devices=1,
-        precision=precision,
-        max_steps=STEPS,
-        limit_val_batches=0,
-        callbacks=[times],
-        logger=False,
-        enable_checkpointing=False,
-        enable_progress_bar=False,
-        enable_model_summary=False,
-    )
