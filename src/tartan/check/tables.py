@@ -18,7 +18,7 @@ TITLES = {
     "labels": ("examples of each label", ""),
     "lengths": (
         "lengths of texts before they are cut, in tokens",
-        "enough: the max_length that cuts less than 1 % of the texts; unknown: of the tokens",
+        "enough: the max_length that cuts less than 1 % of texts; unknown: of tokens",
     ),
     "repeats": (
         "texts that occur more than once, regardless of case and white space",

@@ -55,8 +55,8 @@ def lengths(
     """Return the lengths of texts before they are cut, special tokens included [tokens].
 
     The columns are `median`, `95_%`, `longest`, `max_length`, at which `limits` cuts a source's
-    texts, `cut_%` of texts, `lost_%` of tokens, `enough`, at which less than 1 % are cut, and
-    `unknown_%` of tokens, which stand for words that the vocabulary lacks.
+    texts, `cut_%` of texts, `enough`, at which less than 1 % are cut, and `unknown_%` of tokens,
+    which stand for words that the vocabulary lacks.
     """
     rows = {}
     for source, texts in samples.items():
@@ -69,7 +69,6 @@ def lengths(
             "longest": int(sizes.max()),
             "max_length": limits[source],
             "cut_%": 100 * float(np.mean(sizes > limits[source])),
-            "lost_%": 100 * float(np.maximum(sizes - limits[source], 0).sum() / sizes.sum()),
             "enough": enough_length(sizes),
             "unknown_%": 100 * unknown / float(sizes.sum()),
         }
@@ -114,10 +113,13 @@ def same_texts(examples: pd.DataFrame) -> pd.DataFrame:
     The columns are `text`, `labels` (their number), and `places`: `SPLIT line LINE (LABEL), ...`.
     """
     chosen = examples[examples["key"].duplicated(keep=False) | (examples["key"] == "")]
-    line = chosen["line"].map(lambda number: "" if pd.isna(number) else f" line {number}")
-    places = chosen.assign(places=chosen["split"] + line + " (" + chosen["label"] + ")")
-    same = places.groupby("key", sort=False).agg(
-        text=("text", "first"), labels=("label", "nunique"), places=("places", ", ".join)
+    lines = ["" if pd.isna(number) else f" line {number}" for number in chosen["line"]]
+    columns = zip(chosen["split"], lines, chosen["label"], strict=True)
+    places = [f"{split}{line} ({label})" for split, line, label in columns]
+    same = (
+        chosen.assign(places=places)
+        .groupby("key", sort=False)
+        .agg(text=("text", "first"), labels=("label", "nunique"), places=("places", ", ".join))
     )
     return same.sort_values("labels", ascending=False, kind="stable").reset_index(drop=True)
 
