@@ -26,8 +26,8 @@ def parts_of(encoder, rows):
     """The texts as one packed part and as one padded part, on the GPU."""
     ids = [np.array(row["input_ids"]) for row in rows]
     for packed in (True, False):
-        (part,) = Layout.of(encoder, 99, packed).parts(rows, ids)
-        yield {n: v.to(GPU) if isinstance(v, torch.Tensor) else v for n, v in part.inputs.items()}
+        ((_, inputs),) = Layout.of(encoder, 99, packed).parts(rows, ids)
+        yield {n: v.to(GPU) if isinstance(v, torch.Tensor) else v for n, v in inputs.items()}
 
 
 def states_and_gradient(body, inputs, dtype):

@@ -119,8 +119,9 @@ def test_torchs_own_kernel_takes_a_row_and_reads_nothing_back(kind, monkeypatch)
     encoder = encoder_of(kind)
     rows = rows_of(encoder, pairs=False)
     assert encoder.supports_packing
-    (part,) = Layout.of(encoder, 99, True).parts(rows, [np.array(r["input_ids"]) for r in rows])
-    inputs = {n: v.to(META) if isinstance(v, torch.Tensor) else v for n, v in part.inputs.items()}
+    ids = [np.array(row["input_ids"]) for row in rows]
+    ((_, made),) = Layout.of(encoder, 99, True).parts(rows, ids)
+    inputs = {n: v.to(META) if isinstance(v, torch.Tensor) else v for n, v in made.items()}
     body = encoder.body.to(META, torch.bfloat16).eval()
     states = packed_states(body, inputs)
     assert states.shape == (*inputs["input_ids"].shape, 32)

@@ -46,12 +46,12 @@ def states_of(encoder: TextEncoder, rows: list[dict[str, list[int]]], packed: bo
     """Return the states of all tokens, `(tokens, hidden)`, text by text."""
     layout = Layout.of(encoder, 99, packed)
     assert layout.packed == packed
-    (part,) = layout.parts(rows, [np.array(row["input_ids"]) for row in rows])
+    ((_, inputs),) = layout.parts(rows, [np.array(row["input_ids"]) for row in rows])
     if packed:
-        states = packed_states(encoder.body, part.inputs).flatten(0, 1)
+        states = packed_states(encoder.body, inputs).flatten(0, 1)
     else:
-        states = encoder.body(**part.inputs).last_hidden_state.flatten(0, 1)
-    starts, lengths = spans(part.inputs)
+        states = encoder.body(**inputs).last_hidden_state.flatten(0, 1)
+    starts, lengths = spans(inputs)
     return torch.cat([states[s : s + n] for s, n in zip(starts, lengths, strict=True)])
 
 

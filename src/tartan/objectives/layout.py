@@ -27,15 +27,6 @@ Rows = Sequence[Mapping[str, Any]]
 
 
 @dataclass(frozen=True)
-class Part:
-    """A part of a batch, of which an objective makes a micro-batch."""
-
-    members: list[int]  # indices of its examples in the batch
-    inputs: dict[str, Any]  # the body's
-    starts: np.ndarray  # index of each example's first position among all positions, flattened
-
-
-@dataclass(frozen=True)
 class Predicted:
     """A text with targets: `read_at` are positions whose states predict `targets`, `(n,)` both."""
 
@@ -72,12 +63,13 @@ class Layout:
 
     def parts(
         self, rows: Rows, token_ids: Sequence[np.ndarray], lengths: Sequence[int] | None = None
-    ) -> Iterator[Part]:
-        """Yield the parts of a batch of texts, split by `lengths`, or the numbers of tokens.
+    ) -> Iterator[tuple[list[int], dict[str, Any]]]:
+        """Yield the parts of a batch of texts: the indices of its texts, and the body's inputs.
 
-        Of `rows`, these columns are used where they exist: `token_type_ids`; `position_ids`, if
-        they differ from the body's own; `pair_mask`, if not all tokens attend to all: True where
-        the token of the row attends to that of the column, bool `(tokens, tokens)`.
+        It is split by `lengths`, or the numbers of tokens. Of `rows`, these columns are used where
+        they exist: `token_type_ids`; `position_ids`, if they differ from the body's own;
+        `pair_mask`, if not all tokens attend to all: True where the token of the row attends to
+        that of the column, bool `(tokens, tokens)`.
         """
         if lengths is None:
             lengths = [len(ids) for ids in token_ids]
@@ -87,9 +79,9 @@ class Layout:
             split = split_by_length(lengths, self.micro_batch_size, self.max_padding)
             make = self._padded
         for members in split:
-            yield make(members, [rows[i] for i in members], [token_ids[i] for i in members])
+            yield members, make([rows[i] for i in members], [token_ids[i] for i in members])
 
-    def _padded(self, members: list[int], rows: Rows, ids: Sequence[np.ndarray]) -> Part:
+    def _padded(self, rows: Rows, ids: Sequence[np.ndarray]) -> dict[str, Any]:
         width = padded_width(ids, self.max_positions)
         inputs = pad(ids, self.pad_id, width)
         columns = {name: [row[name] for row in rows] for name in rows[0]}
@@ -103,9 +95,9 @@ class Layout:
             for pair, mask in zip(pairs, columns["pair_mask"], strict=True):
                 pair[: len(mask), : len(mask)] = mask
             inputs["pair_mask"] = torch.from_numpy(pairs)
-        return Part(members, inputs, width * np.arange(len(members)))
+        return inputs
 
-    def _packed(self, members: list[int], rows: Rows, ids: Sequence[np.ndarray]) -> Part:
+    def _packed(self, rows: Rows, ids: Sequence[np.ndarray]) -> dict[str, Any]:
         # objectives read the state of a text's first token, so an empty text gets a padding token
         ids = [tokens if len(tokens) else np.array([self.pad_id]) for tokens in ids]
         lengths = np.array([len(tokens) for tokens in ids])
@@ -127,7 +119,7 @@ class Layout:
         if "pair_mask" in columns:
             pairs = np.concatenate([mask.ravel() for mask in columns["pair_mask"]])
             inputs["pair_mask"] = torch.from_numpy(pairs)
-        return Part(members, inputs, np.cumsum(lengths) - lengths)
+        return inputs
 
     def _position_ids(self, ids: np.ndarray) -> np.ndarray:
         if not self.first_position:
@@ -145,10 +137,9 @@ def labelled_batch(
 ) -> Batch:
     """Return the batch of texts as units; `columns` are further inputs: a value for each row."""
     made = []
-    for part in layout.parts(rows, token_ids):
-        members = part.members
+    for members, inputs in layout.parts(rows, token_ids):
         chosen = {name: torch.tensor([v[i] for i in members]) for name, v in columns.items()}
-        made.append(MicroBatch({**part.inputs, **chosen}, len(members), len(members)))
+        made.append(MicroBatch({**inputs, **chosen}, len(members), len(members)))
     return Batch(made, len(rows), *count_tokens_and_padding(made))
 
 
@@ -157,12 +148,13 @@ def predicted_batch(layout: Layout, texts: Sequence[Predicted]) -> Batch:
     made = []
     tokens = [text.tokens for text in texts]
     lengths = [len(text.tokens) if text.length is None else text.length for text in texts]
-    for part in layout.parts([text.inputs for text in texts], tokens, lengths):
-        inputs, members = part.inputs, [texts[i] for i in part.members]
+    for indices, inputs in layout.parts([text.inputs for text in texts], tokens, lengths):
+        members = [texts[i] for i in indices]
         units = sum(len(text.targets) for text in members)
         if not units:
             continue
-        places = [start + text.read_at for start, text in zip(part.starts, members, strict=True)]
+        starts = spans(inputs)[0].tolist()
+        places = [start + text.read_at for start, text in zip(starts, members, strict=True)]
         inputs["positions"] = torch.from_numpy(np.concatenate(places))
         inputs["targets"] = torch.from_numpy(np.concatenate([text.targets for text in members]))
         made.append(MicroBatch(inputs, units=units, examples=len(members)))
