@@ -29,8 +29,8 @@ from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.encoders.pretrained import PackagedEncoder
 from tartan.errors import UserError
 from tartan.evaluation.tf_idf import best_tf_idf
-from tartan.runs.baselines import evaluated
 from tartan.runs.folder import options_of
+from tartan.runs.outcome import evaluated
 from tartan.settings import build
 
 _CONF = Path(__file__).parents[1] / "conf"

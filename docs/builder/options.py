@@ -19,10 +19,10 @@ from omegaconf import OmegaConf
 from docs.builder.comments import Comments, Path_, read_comments
 from docs.builder.docstrings import arguments, default_of, parameters
 from docs.builder.words import words
-from tartan.corpus.options import Options
+from tartan.corpus.steps import Options
 from tartan.data.prepared import AuxiliarySettings
 from tartan.predict.predict import Settings
-from tartan.runs.settings import RunSettings, TrainerSettings
+from tartan.runs.prepare import RunSettings, TrainerSettings
 from tartan.settings import hints_of
 
 TYPES: dict[str, type] = {

@@ -4,21 +4,12 @@ import runpy
 import sys
 
 COMMANDS = {
-    "run": (
-        "tartan.runs.command",
-        "train: +experiment=NAME, OPTION=VALUE, -m for sweeps",
-    ),
+    "run": ("tartan.runs.command", "train: +experiment=NAME, OPTION=VALUE, -m for sweeps"),
     "check": ("tartan.check.main", "look at your data before training; takes the options of run"),
     "compare": ("tartan.compare.main", "train every method at equal cost"),
-    "predict": (
-        "tartan.predict.main",
-        "label the rows of a table: model=latest input=FILE output=FILE",
-    ),
+    "predict": ("tartan.predict.main", "label a table: model=latest input=FILE output=FILE"),
     "report": ("tartan.report.main", "tables, statistics and figures of a folder of runs"),
-    "build-corpus": (
-        "tartan.corpus.main",
-        "clean unlabelled text: sources=... output=FOLDER",
-    ),
+    "build-corpus": ("tartan.corpus.main", "clean unlabelled text: sources=... output=FOLDER"),
 }
 """The module and the description of each command."""
 

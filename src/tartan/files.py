@@ -81,16 +81,16 @@ def disk_advice(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def process_lock(path: Path, busy: str, patience: float = 0.1) -> Iterator[None]:
+def process_lock(path: Path, busy: str) -> Iterator[None]:
     """Hold the lock file `path`, which stays there, for as long as this process lives.
 
-    A `BusyError` with the message `busy` says that another process holds it, after `patience` [s].
+    A `BusyError` with the message `busy` says that another process holds it.
     """
     from filelock import FileLock, Timeout
 
     path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        lock = FileLock(path).acquire(timeout=patience)
+        lock = FileLock(path).acquire(timeout=0.1)
     except Timeout as error:
         raise BusyError(busy) from error
     with lock:

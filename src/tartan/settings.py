@@ -63,26 +63,12 @@ def check(value: Any, hint: Any, option: str) -> Any:
     adapter = _adapter(hint)
     if adapter is None:
         return value
-    value = without_numpy(value)
+    if type(value).__module__ == "numpy" and value.ndim == 0:
+        value = value.item()
     try:
         adapter.validate_python(value)
     except ValidationError as error:
         raise UserError(_message(error, value, option)) from None
-    return value
-
-
-def without_numpy(value: Any) -> Any:
-    """Return a value with NumPy's numbers and OmegaConf's containers as Python's."""
-    if type(value).__module__.startswith("omegaconf."):
-        from omegaconf import OmegaConf
-
-        value = OmegaConf.to_container(value, resolve=True)
-    if type(value).__module__ == "numpy" and getattr(value, "ndim", None) == 0:
-        return value.item()
-    if type(value) is dict:
-        return {key: without_numpy(entry) for key, entry in value.items()}
-    if type(value) in (list, tuple):
-        return type(value)(without_numpy(entry) for entry in value)
     return value
 
 
@@ -130,8 +116,7 @@ def typed(node: Any, schema: type[Schema], option: str = "") -> Schema:
     """
     values = _resolved(node, option)
     if not option:
-        known = hints_of(schema)
-        values = {key: value for key, value in values.items() if key in known}
+        values = {key: values[key] for key in hints_of(schema) if key in values}
     try:
         # strict JSON takes a mapping for a dataclass, which a strict value of Python's has to be
         return TypeAdapter(schema).validate_json(json.dumps(values, default=str))
@@ -159,18 +144,27 @@ def build(node: Any, option: str, **arguments: Any) -> Any:
         while cause.__cause__ is not None and not isinstance(cause, UserError):
             cause = cause.__cause__
         key = re.search(r"^full_key: (.+)$", str(error), re.MULTILINE)
-        place = key[1] if key else option
-        if not f"{place}.".startswith(f"{option}."):
-            place = f"{option}.{place}"  # of a node without the config that it is from
-        raise UserError(f"{place}: {first_line(cause)}") from error
+        raise UserError(f"{key[1] if key else option}: {first_line(cause)}") from error
 
 
-def check_node(node: Any, option: str) -> dict[str, Any]:
+def check_node(node: Any, option: str) -> Any:
     """Return a node's values after checking those that are arguments of this project's classes."""
     values = _resolved(node, option)
-    if not isinstance(values, dict):
+    if not isinstance(values, dict | list):
         raise UserError(f"{option} is no mapping of options, got {values!r}")
-    _check_arguments(values, option)
+    hints: Mapping[Any, Any] = {}
+    if isinstance(values, dict) and str(values.get(TARGET, "")).startswith("tartan."):
+        module, _, name = str(values[TARGET]).rpartition(".")
+        try:
+            hints = hints_of(getattr(importlib.import_module(module), name))
+        except (ImportError, AttributeError):
+            return values  # which building it reports
+    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
+        is_node = isinstance(value, dict | list)
+        if key in hints and not (is_node and TARGET in str(value)):
+            check(value, hints[key], f"{option}.{key}")
+        if is_node:
+            check_node(value, f"{option}.{key}")
     return values
 
 
@@ -201,41 +195,21 @@ def _resolved(node: Any, option: str) -> Any:
     try:
         return OmegaConf.to_container(node, resolve=True, throw_on_missing=True)
     except OmegaConfBaseException as error:
-        key = str(error.full_key or "").removeprefix(f"{node._get_full_key(None)}.")
-        raise UserError(f"{'.'.join(filter(None, [option, key]))}: {first_line(error)}") from error
-
-
-def _check_arguments(values: Any, option: str) -> None:
-    """Check what a node, and those within it, sets of this project's classes."""
-    hints: Mapping[Any, Any] = {}
-    if isinstance(values, dict) and str(values.get(TARGET, "")).startswith("tartan."):
-        module, _, name = str(values[TARGET]).rpartition(".")
-        try:
-            hints = hints_of(getattr(importlib.import_module(module), name))
-        except (ImportError, AttributeError):
-            return  # which building it reports
-    for key, value in values.items() if isinstance(values, dict) else enumerate(values):
-        is_node = isinstance(value, (dict, list))
-        if key in hints and not (is_node and TARGET in str(value)):
-            check(value, hints[key], f"{option}.{key}")
-        if is_node:
-            _check_arguments(value, f"{option}.{key}")
+        raise UserError(f"{error.full_key or option}: {first_line(error)}") from error
 
 
 def _message(error: ValidationError, value: Any, option: str) -> str:
     """Return in one line what is wrong with the first invalid value, and its dotted name."""
     errors = error.errors(include_url=False, include_context=False)
-    location, missing = errors[0]["loc"], errors[0]["type"].startswith("missing")
-    names: list[str] = []
+    location, depth = errors[0]["loc"], 0
+    missing = errors[0]["type"].startswith("missing")
     for key in location[:-1] if missing else location:
         try:
             value = value[key]
         except (TypeError, LookupError):  # the name of a member of a union
             break
-        names.append(str(key))
-    depth = len(names)
-    alternatives = [one["msg"] for one in errors if one["loc"][:depth] == location[:depth]]
-    allowed = " or ".join(dict.fromkeys(m.removeprefix("Value error, ") for m in alternatives))
-    place = ".".join(filter(None, [option, *names, str(location[-1]) if missing else ""]))
+        depth += 1
+    place = ".".join(filter(None, [option, *map(str, location[: depth + missing])]))
+    allowed = (one["msg"] for one in errors if one["loc"][:depth] == location[:depth])
     start = f"{place}: " if place else ""
-    return f"{start}{allowed}" + ("" if missing else f", got {value!r}")
+    return start + " or ".join(dict.fromkeys(allowed)) + ("" if missing else f", got {value!r}")

@@ -11,7 +11,7 @@ from typing import Any
 import datasets
 
 from tartan.corpus.build import build_corpus
-from tartan.corpus.options import ExampleOptions, Options
+from tartan.corpus.steps import ExampleOptions, Options
 
 FIELDS = (["Computer Science"], ["Biology", "Medicine"], None, ["Computer Science", "Physics"])
 

@@ -15,7 +15,7 @@ from hydra import compose, initialize_config_dir
 
 from tartan.corpus import build
 from tartan.corpus.build import build_corpus
-from tartan.corpus.options import options_of
+from tartan.corpus.steps import options_of
 from tartan.data.corpus import read_manifest
 from tartan.errors import UserError
 from tartan.files import sha256_of

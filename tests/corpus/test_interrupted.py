@@ -108,11 +108,3 @@ def test_a_disk_without_room_is_one_line_and_what_it_cut_goes_into_no_corpus(
         refused, length = refused + 1, length * 1.5
     assert refused > 4
     assert contents(output) == contents(tmp_path / "whole")
-
-
-def test_what_a_task_wrote_is_flushed_before_the_task_is_marked(articles, tmp_path, monkeypatch):
-    building, marked = tmp_path / "out" / "building", []
-    finished = lambda: len(list(building.glob("*/*.json")))  # noqa: E731
-    monkeypatch.setattr(os, "sync", lambda: marked.append(finished()))
-    built(articles, tmp_path / "out")
-    assert marked == list(range(3 + 1 + 3))

@@ -9,7 +9,7 @@ import random
 import pytest
 from hydra import compose, initialize_config_dir
 
-from tartan.corpus.options import options_of
+from tartan.corpus.steps import options_of
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.corpus.made_up import built, contents, texts_of, write_shard

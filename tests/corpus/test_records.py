@@ -7,7 +7,6 @@ import os
 
 import pytest
 
-from tartan.corpus.options import ExampleOptions
 from tartan.corpus.records import (
     BREAK,
     BadRecordError,
@@ -17,7 +16,7 @@ from tartan.corpus.records import (
     record_of,
     text_of,
 )
-from tartan.corpus.steps import words_of_examples
+from tartan.corpus.steps import ExampleOptions, words_of_examples
 from tartan.errors import UserError
 from tests.corpus.made_up import write_shard
 

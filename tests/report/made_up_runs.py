@@ -144,7 +144,9 @@ def write_run(
     if config is not None:
         (folder / "config.yaml").write_text(yaml.safe_dump(dict(config)), encoding="utf-8")
     (folder / ".hydra").mkdir()
-    (folder / ".hydra" / "overrides.yaml").write_text(yaml.safe_dump(list(overrides)))
+    given = {"hydra": [], "task": list(overrides)}
+    stored = {"hydra": {"runtime": {"config_sources": []}, "overrides": given}}
+    (folder / ".hydra" / "hydra.yaml").write_text(yaml.safe_dump(stored))
     if result is not None:
         content = identified(result, folder, overrides)
         (folder / "result.json").write_text(json.dumps(content, indent=1), encoding="utf-8")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 
-import tartan.runs.baselines as baseline
-from tartan.runs.baselines import tf_idf_baseline
+import tartan.runs.outcome as baseline
+from tartan.runs.outcome import tf_idf_baseline
 from tartan.settings import build
 from tests.in_process import config_of
 

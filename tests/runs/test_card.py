@@ -49,7 +49,7 @@ def written_again(run, folder, result, config=None) -> str:
     """The card of a run whose result or config is another one."""
     (folder / "classifier").mkdir()
     config = OmegaConf.load(run.folder / "config.yaml") if config is None else config
-    write_card(Result.model_validate(result), config, folder)
+    write_card(Result.model_validate(result), config, folder / "classifier")
     return (folder / "classifier" / "README.md").read_text(encoding="utf-8")
 
 

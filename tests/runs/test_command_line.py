@@ -99,7 +99,6 @@ def arguments_of(line, monkeypatch):
         ("a=1 -m seed=0,1", "-m a=1 seed=0,1"),
         ("a=1 --config-dir mine ~c -m b=2", "--config-dir mine -m a=1 ~c b=2"),
         ("a=1 --cfg job b=2 --resolve", "--cfg job --resolve a=1 b=2"),
-        ("experiment=b search=paper -m", "-m +experiment=b +search=paper"),
         ("+debug=fast +experiment=b seed=1", "+experiment=b seed=1 +debug=fast"),
     ],
 )

@@ -8,7 +8,7 @@ import pytest
 
 from tartan.errors import UserError
 from tartan.methods.stage import Stage
-from tartan.runs.baselines import at_equal_cost, requested_baseline
+from tartan.runs.outcome import at_equal_cost, requested_baseline
 from tests.in_process import config_of, given_on_command_line, part, recorded_run, same, toy
 
 ASKED = "+stage@fine_tuning_baseline=finetune"
@@ -84,14 +84,9 @@ def test_what_is_no_fine_tuning_is_refused(options):
         with pytest.raises(UserError, match="fine_tuning_baseline trains the end task alone"):
             requested_baseline(config_of(wrong))
     assert requested_baseline(config_of(options)) is None
-    off = [*options, ASKED, "fine_tuning_baseline.enabled=false"]
-    assert requested_baseline(config_of(off)) is None
 
 
 def test_what_follows_the_run_is_not_given_on_the_command_line(options, monkeypatch):
     given_on_command_line([*options, ASKED, "fine_tuning_baseline.max_steps=3"], monkeypatch)
     with pytest.raises(UserError, match=r"^fine_tuning_baseline.max_steps follows the run"):
         requested_baseline(config_of([*options, ASKED]))
-    rate = [*options, ASKED, "fine_tuning_baseline.optimisation.body_lr=1e-4"]
-    given_on_command_line(rate, monkeypatch)
-    assert requested_baseline(config_of(rate)).optimisation.body_lr == 1e-4

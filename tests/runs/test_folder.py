@@ -16,7 +16,6 @@ from tartan.runs.folder import (
     check_same_inputs,
     command_of,
     exclusive_run,
-    places_of,
     run_name,
 )
 from tartan.runs.result import stored_result
@@ -79,16 +78,14 @@ def test_a_command_says_where_configs_and_runs_are():
         {"provider": "hydra", "path": "hydra.conf", "schema": "pkg"},
         {"provider": "command-line", "path": "/my conf", "schema": "file"},
     ]
-    overrides = ["hydra.searchpath=[file://here]", "hydra.mode=MULTIRUN", "hydra.sweep.dir=runs/a"]
-    hydra = {"runtime": {"config_sources": sources}, "overrides": {"hydra": overrides}}
+    given = ["hydra.searchpath=[file://here]", "hydra.mode=MULTIRUN", "hydra.sweep.dir=runs/a"]
+    overrides = {"hydra": given, "task": ["seed=1", "c=${oc.env:NO}"]}
+    hydra = {"runtime": {"config_sources": sources}, "overrides": overrides}
     for settings in (hydra, OmegaConf.create(hydra)):
-        assert shlex.split(command_of(["seed=1", "c=${oc.env:NO}"], places_of(settings))) == [
+        assert shlex.split(command_of(settings)) == [
             *("tartan", "run", "--config-dir=/my conf", "seed=1", "c=${oc.env:NO}"),
             *("hydra.searchpath=[file://here]", "hydra.sweep.dir=runs/a"),
         ]
-    overrides[:] = [4]
-    for damaged in (None, {"runtime": 3, "overrides": []}, hydra):
-        assert places_of(damaged) == []
 
 
 @pytest.fixture

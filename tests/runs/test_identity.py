@@ -52,20 +52,13 @@ def test_data_that_each_seed_draws_are_compared_as_one():
     assert len({r.data_id for r in given}) == 2
 
 
-@pytest.mark.parametrize(
-    ("options", "more"),
-    [
-        (
-            ["method=finetune", "auxiliary.size=2", "weighting=static", "+task.domain=x",
-             "evaluation_batch_size=7", "num_workers=1", "paths.runs_dir=elsewhere"],
-            {},
-        ),
-        (["method=tapt", "auxiliary.size=2", "auxiliary.seed=2"], {"auxiliaries": ["tapt"]}),
-    ],
-)  # fmt: skip
-def test_an_option_that_training_did_not_read_is_no_difference(options, more):
-    method, *others = options
-    assert of_command(method, **more).setting_id == of_command(method, *others, **more).setting_id
+def test_an_option_that_training_did_not_read_is_no_difference():
+    others = [
+        *("auxiliary.size=2", "weighting=static", "evaluation_batch_size=7"),
+        *("num_workers=1", "paths.runs_dir=elsewhere"),
+    ]
+    plain, other = of_command("method=finetune"), of_command("method=finetune", *others)
+    assert plain.setting_id == other.setting_id
 
 
 @pytest.mark.parametrize(
@@ -111,17 +104,9 @@ def test_labels_say_method_size_and_a_corpus_of_the_users(method, options, label
     assert label_of(result(method, **DAPT), options) == label
 
 
-@pytest.mark.parametrize(
-    ("module", "name"),
-    [
-        ("mine.heads.FixedEmbeddings", "FixedEmbeddings"),
-        ("tartan.methods.mt_tartan.MTTartan", "MTTartan"),
-        ("mine.methods.MetaTartan", "mine.methods.MetaTartan"),
-    ],
-)
-def test_a_method_with_another_module_is_named_so(module, name):
-    label = label_of(result("meta_tartan"), {"method.stages.joint.module": module})
-    assert label == f"META-TARTAN ({name})"
+def test_a_method_with_a_module_of_ones_own_is_named_so():
+    label = label_of(result("meta_tartan"), {"method.stages.joint.module": "mine.heads.Fixed"})
+    assert label == "META-TARTAN (mine.heads.Fixed)"
 
 
 @pytest.mark.parametrize("method", [method for method in STAGES if method in METHODS])
@@ -130,10 +115,9 @@ def test_the_papers_methods_are_no_variants_of_themselves(method):
     assert "FineTuning" not in of_command(f"method={method}").label
 
 
-def test_numbers_count_by_value_and_what_follows_the_seed_not_at_all():
+def test_what_follows_the_seed_does_not_count():
     one = result("dapt", **DAPT)
     other = altered(one.as_json(), "auxiliaries.dapt.fingerprint", "another corpus")
-    assert setting_id(one, {"a": 30}) == setting_id(one, {"a": 30.0})
     assert setting_id(one, {}) != setting_id(Result.model_validate(other), {})
     assert setting_id(one, {"encoder.seed": FOLLOWS_SEED}) == setting_id(one, {})
     assert setting_id(one, {"encoder.seed": 0}) != setting_id(one, {})

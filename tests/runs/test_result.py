@@ -26,7 +26,6 @@ def test_what_is_written_is_what_is_read_and_holds_no_defaults(tmp_path):
 @pytest.mark.parametrize(
     ("counted", "joint"),
     [
-        ({"final_task_weights": {"end_task": 0.5, "tapt": 0.5}}, True),
         ({"cost": {"tokens": {"end_task": 9, "tapt": 9}}}, True),
         ({"cost": {"flops": {"end_task": 9, "tapt": 9}}}, True),
         ({"cost": {"flops": {"tapt": 9}}}, False),
@@ -35,7 +34,6 @@ def test_what_is_written_is_what_is_read_and_holds_no_defaults(tmp_path):
     ],
 )
 def test_joint_is_what_trained_the_end_task_with_auxiliary_tasks_in_one_stage(counted, joint):
-    """Whatever the method is called; files of earlier versions lack some of the counts."""
     auxiliaries = {"tapt": {"kind": "task", "size": 1, "examples": 8}}
     stages = [SMALL["stages"][0], SMALL["stages"][0] | counted]
     assert small_result(auxiliaries=auxiliaries, stages=stages).is_joint is joint

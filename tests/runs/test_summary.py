@@ -28,6 +28,7 @@ RESULT = SMALL | {
     },
     "final_task_weights": {"end_task": 0.51249, "tapt": 0.48751},
     "stages": [{"name": "joint", "steps": 1500, "measured": {"seconds": 12.3}}],
+    "chosen": {"stage": "joint", "step": 900},
 }
 BASELINE = {"name": "tf_idf", "dev": {"macro_f1": 0.31}, "test": {"macro_f1": 0.29, "loss": 2.0}}
 
@@ -55,7 +56,7 @@ def test_by_default_score_baseline_time_and_places_are_shown(tmp_path):
     assert [cell.strip() for cell in heading.strip("┃").split("┃")] == [
         "split", "macro_f1", "TF-IDF", "examples"
     ]  # fmt: skip
-    assert "12 s: joint 1,500 steps" in text
+    assert "12 s: joint 1,500 steps; best after step 900 of joint\n" in text
     assert "task weights  end_task 0.512  tapt 0.488" in text
     assert str(tmp_path / "result.json") in text
 
@@ -65,22 +66,6 @@ def test_skipped_updates_are_said(tmp_path):
     assert "skipped" not in shown(result, tmp_path)
     result["stages"][0]["skipped"] = 3
     assert "joint: 3 updates were not finite, and skipped" in shown(result, tmp_path)
-
-
-@pytest.mark.parametrize(
-    ("metric", "evaluations", "words"),
-    [
-        ("macro_f1", [[500, 0.6], [1000, 0.7], [1500, 0.7]], "1,500 steps, best after 1,000"),
-        ("macro_f1", [[500, 0.6], [1000, 0.7], [1500, 0.8]], "1,500 steps"),
-        ("perplexity", [[500, 20.0], [1000, 30.0], [1500, 25.0]], "1,500 steps, best after 500"),
-    ],
-)
-def test_a_stage_tells_after_how_many_steps_dev_was_best(metric, evaluations, words, tmp_path):
-    result = copy.deepcopy(RESULT) | {"metric": metric}
-    for split in ("dev", "test"):
-        result[split]["whole"]["metrics"][metric] = 0.5
-    result["stages"][0]["evaluations"] = evaluations
-    assert f"12 s: joint {words}\n" in shown(result, tmp_path)
 
 
 @pytest.mark.parametrize("width", [60, 200])

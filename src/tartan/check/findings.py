@@ -11,7 +11,7 @@ import datasets
 import pandas as pd
 import torch
 from hydra.core.hydra_config import HydraConfig
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from tartan.check import texts
 from tartan.check.advice import Recommendation, recommend
@@ -58,7 +58,9 @@ def findings_of(config: DictConfig) -> Findings:
     """
     with tempfile.TemporaryDirectory() as folder:
         config.run.folder = folder
-        stages = enabled_stages(config, beside=["output"])
+        OmegaConf.set_struct(config, False)
+        config.pop("output", None)  # of the command, none of a run's
+        stages = enabled_stages(config)
         prepared = prepare(config, stages)
         tables = _look_at_data(prepared)
         tables["stages"] = estimate_stages(config, stages, prepared)

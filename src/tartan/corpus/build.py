@@ -12,9 +12,8 @@ import os
 import platform
 import shutil
 import signal
-import threading
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
@@ -24,9 +23,8 @@ from joblib import Parallel, delayed
 from joblib.externals.loky.process_executor import TerminatedWorkerError
 from loguru import logger
 
-from tartan.corpus.options import Options, listed
 from tartan.corpus.records import find_files
-from tartan.corpus.steps import Steps, Task
+from tartan.corpus.steps import Options, Steps, Task, listed
 from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
 from tartan.files import disk_advice, process_lock, sha256_of, write_text_durably
@@ -90,8 +88,7 @@ def _run(notes: Path, count: int, task: Task, workers: int) -> None:
 def _run_task(task: Task, rank: int, note: Path, parent: int) -> None:
     logger.disable("datatrove")
     if os.getpid() != parent:  # joblib can be told to start none
-        if threading.current_thread() is threading.main_thread():
-            signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # the first process decides
         end_with(parent)  # so that two never write the same file
     counts = task(rank)
     os.sync()  # what the task wrote is there before it counts as finished
@@ -102,24 +99,19 @@ def _finish(output: Path) -> None:
     """Put the shards into the corpus' folder, and write the manifest, which finishes it."""
     building = output / BEGUN.parent
     shards = [_read_json(note) for note in sorted(building.glob("shards/*.json"))]
-    notes = [_read_json(note) for note in building.glob("[mer]*/*.json")]
-    total = {
-        kind: sum((Counter(note[kind]) for note in notes if kind in note), Counter())
-        for kind in ("metadata", "records", "examples")
-    }
+    total = Counter[str]()
+    for note in building.glob("[mer]*/*.json"):
+        total.update(_read_json(note))
     kept = sum(shard["examples"] for shard in shards)
-    records = {name: total["records"][name] for name in ("read", "other_field", "no_text", "bad")}
-    records["kept"] = total["examples"].pop("articles", 0)
-    left_out = ("other_field", "no_text", "bad", "kept")
-    records["filtered"] = records["read"] - sum(records[name] for name in left_out)
-    examples = {name: total["examples"][name] for name in ("made", "too_short", "contaminated")}
-    examples |= {"repeated": sum(note.get("repeated", 0) for note in notes), "kept": kept}
-    left_out = ("too_short", "contaminated", "repeated", "kept")
-    examples["near_repeated"] = examples["made"] - sum(examples[name] for name in left_out)
+    records = {name: total[name] for name in ("read", "other_field", "no_text", "bad")}
+    records["kept"] = total["articles"]
+    records["filtered"] = 2 * records["read"] - sum(records.values())
+    examples = {n: total[n] for n in ("made", "too_short", "contaminated", "repeated")}
+    examples["kept"] = kept
+    examples["near_repeated"] = 2 * examples["made"] - sum(examples.values())
     counts: dict[str, Any] = {"records": records, "examples": examples}
     counts["words"] = sum(shard["words"] for shard in shards)
-    if total["metadata"]:
-        counts["metadata"] = {name: total["metadata"][name] for name in ("read", "bad")}
+    counts["metadata"] = {name: total[f"metadata_{name}"] for name in ("read", "bad")}
     if not kept:
         raise UserError(f"no examples: {counts}")
     manifest = Manifest(**_read_json(output / BEGUN), counts=counts, shards=shards)
@@ -147,19 +139,21 @@ def _evaluated_texts(options: Options) -> list[str]:
 
 def _described(steps: Steps) -> dict[str, Any]:
     """Return all that decides a corpus, as its manifest has it."""
+
+    def listing(files: Sequence[Path]) -> list[dict[str, Any]]:
+        return [
+            {"name": str(f), "size": f.stat().st_size, "checksum": f"sha256:{sha256_of(f)}"}
+            for f in files
+        ]
+
     texts = steps.evaluated
     digest = sha256("\n".join(texts).encode()).hexdigest() if texts else None
     return {
         "layout": LAYOUT,
         "settings": steps.options.deciding() | {"evaluated": digest},
-        "sources": list(map(_file, steps.sources)),
-        "metadata": list(map(_file, steps.metadata)),
+        "sources": listing(steps.sources),
+        "metadata": listing(steps.metadata),
     }
-
-
-def _file(path: Path) -> dict[str, Any]:
-    checksum = f"sha256:{sha256_of(path)}"
-    return {"name": str(path), "size": path.stat().st_size, "checksum": checksum}
 
 
 def _begin(output: Path, wanted: dict[str, Any], say: Say) -> None:
@@ -175,7 +169,6 @@ def _begin(output: Path, wanted: dict[str, Any], say: Say) -> None:
 
 
 def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> None:
-    """Check that the folder's corpus is the wanted one."""
     kinds = ("layout", "sources", "metadata")
     before, now = (one["settings"] | {kind: one[kind] for kind in kinds} for one in (there, wanted))
     if names := differing(before, now):

@@ -18,7 +18,7 @@ def main(config: DictConfig) -> None:
     """Build a corpus and print a summary; the exit codes are those of `src.run`."""
     # here, so that --help answers at once
     from tartan.corpus.build import build_corpus
-    from tartan.corpus.options import options_of
+    from tartan.corpus.steps import options_of
 
     try:
         options = options_of(config)

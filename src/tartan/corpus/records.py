@@ -83,16 +83,15 @@ def record_of(line: bytes) -> Record:
 
 def fields_of(record: Record) -> set[str]:
     """Return the fields of study that the record, or the `metadata` in it, names."""
-    inner = record.get("metadata")
     fields: set[str] = set()
-    for holder in [record, inner] if isinstance(inner, dict) else [record]:
-        for key in _FIELDS:
-            value = holder.get(key) or []
-            for entry in value if isinstance(value, list) else [value]:
-                name = entry.get("category") if isinstance(entry, dict) else entry
-                if not isinstance(name, str):
-                    raise BadRecordError(f"{key!r} must be a list of fields of study")
-                fields.add(name)
+    inner = record.get("metadata")
+    holders = [record, inner] if isinstance(inner, dict) else [record]
+    for key, value in ((key, holder.get(key) or []) for holder in holders for key in _FIELDS):
+        for entry in value if isinstance(value, list) else [value]:
+            name = entry.get("category") if isinstance(entry, dict) else entry
+            if not isinstance(name, str):
+                raise BadRecordError(f"{key!r} must be a list of fields of study")
+            fields.add(name)
     return fields
 
 
@@ -112,13 +111,12 @@ def text_of(record: Record) -> str:
     if not any(key in record for key in _TEXTS):
         raise BadRecordError(f"has none of the keys {', '.join(_TEXTS)}")
     try:
+        parse = record.get("pdf_parse") or {}
+        abstracts = (parse.get("abstract"), record.get("abstract"), record.get("paperAbstract"))
+        body = parse.get("body_text") or record.get("body_text")
+        texts = [next(filter(None, abstracts), None), body, record.get("text")]
         if record.get("content") is not None:
             texts = [_annotated(record["content"])]
-        else:
-            parse = record.get("pdf_parse") or {}
-            abstracts = (parse.get("abstract"), record.get("abstract"), record.get("paperAbstract"))
-            body = parse.get("body_text") or record.get("body_text")
-            texts = [next(filter(None, abstracts), None), body, record.get("text")]
         paragraphs = [paragraph for text in texts for paragraph in _paragraphs(text)]
         return BREAK.join(_BLANK_LINES.sub("\n", paragraph) for paragraph in paragraphs)
     except _MISFORMED as error:

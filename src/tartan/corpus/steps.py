@@ -15,11 +15,10 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import pandas as pd
@@ -29,8 +28,8 @@ from datatrove.data import Document
 from datatrove.pipeline import dedup
 from datatrove.utils.hashing import HashConfig
 from datatrove.utils.word_tokenizers import WhitespaceTokenizer
+from omegaconf import DictConfig
 
-from tartan.corpus.options import ExampleOptions, Options, listed
 from tartan.corpus.records import (
     BREAK,
     BadRecordError,
@@ -45,13 +44,87 @@ from tartan.data.overlap import NgramIndex
 from tartan.data.table import until_full
 from tartan.errors import UserError
 from tartan.files import sha256_of, write_durably
-from tartan.settings import build
+from tartan.settings import Checked, Count, Text, build, typed
 
 SCHEMA = pa.schema([("text", pa.string())])
 ROWS, CHARACTERS = 10_000, 1 << 24
 """Numbers of examples and of their characters at which a record batch ends."""
 Counts: TypeAlias = dict[str, Any]
 Task: TypeAlias = Callable[[int], Counts]
+# not xxHash: its 4th version refuses what datatrove passes to it
+_MIN_HASH = dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
+Listed: TypeAlias = Text | Sequence[Text] | None
+Node = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ExampleOptions(Checked):
+    """How articles become examples."""
+
+    by: Literal["paragraph", "words", "line", "document"]
+    words: Count
+    min_words: Count
+
+
+@dataclass(frozen=True)
+class Options(Checked):
+    """The options of `conf/build_corpus.yaml`."""
+
+    sources: Listed
+    metadata: Listed
+    output: Text | None
+    field_of_study: Listed
+    examples: ExampleOptions
+    deduplicate: bool
+    near_duplicates: bool
+    decontaminate: Count | None
+    tasks: Mapping[str, Node]
+    bad_records: Literal["refuse", "skip"]
+    workers: Count
+    data_dir: str | None
+    cache_dir: Text
+    quality: Node
+    language: Node
+    task: Node | None = None
+
+    @property
+    def filters(self) -> dict[str, Any]:
+        """Config of each filter of articles, by name."""
+        return {**self.quality, **self.language}
+
+    @property
+    def end_tasks(self) -> dict[str, Node]:
+        """Config of each end task whose dev and test texts stay out of the corpus, by name."""
+        return {**self.tasks, **({"task": self.task} if self.task else {})}
+
+    def deciding(self) -> dict[str, Any]:
+        """Return the options that decide a corpus, besides its sources, for its manifest."""
+        examples = asdict(self.examples)
+        if self.examples.by != "words":
+            del examples["words"]
+        names = ("deduplicate", "near_duplicates", "decontaminate", "filters")
+        fields = {"field_of_study": sorted(listed(self.field_of_study))}
+        return examples | fields | {name: getattr(self, name) for name in names}
+
+
+def listed(value: Listed) -> list[str]:
+    """Return the entries of an option that takes one or several."""
+    return [value] if isinstance(value, str) else list(value or ())
+
+
+def options_of(config: DictConfig) -> Options:
+    """Return the options of a command line."""
+    options = typed(config, Options)
+    if not options.sources or options.output is None:
+        raise UserError("name the articles and the corpus' folder: sources=FILE output=FOLDER")
+    if options.metadata and not options.field_of_study:
+        raise UserError("metadata is read for the field of study only: give field_of_study as well")
+    if options.decontaminate is not None and not options.end_tasks:
+        raise UserError(
+            "name the end task whose dev and test texts have to stay out of the corpus (task=NAME, "
+            "task=files task.train=FILE ...), or decontaminate=null"
+        )
+    return options
 
 
 class SpaceTokenizer(WhitespaceTokenizer):
@@ -79,31 +152,30 @@ class Steps:
         yield "repeats", 1, self.write_repeats
         if self.options.near_duplicates:
             yield "signatures", count, self.write_signatures
-            yield "pairs", self._min_hash.num_buckets, self.write_pairs
+            yield "pairs", _MIN_HASH.num_buckets, self.write_pairs
             yield "clusters", 1, self.write_clusters
         yield "shards", count, self.write_shard
 
     def choose_articles(self, rank: int) -> Counts:
         """Store digests of the identities of the articles that a metadata file says to take."""
         counts = Counter[str]()
-        identities = self._taken(
+        taken = self._taken(
             self.metadata[rank], counts, lambda r: identity_of(r) if self._is_of_fields(r) else None
         )
-        digests = _digests(identity for _, identity in identities)
+        digests = _digests(identity for _, identity in taken)
         self._path("metadata", rank, ".ids").write_bytes(digests.tobytes())
-        return {"metadata": counts}
+        return {f"metadata_{name}": number for name, number in counts.items()}
 
     def write_examples(self, rank: int) -> Counts:
         """Write the examples of a file's articles, and their digests.
 
         White space in an example is single spaces, and no example is blank.
         """
-        options, examples = self.options, Counter[str]()
-        records = Counter[str]()
-        articles: Iterable[Document] = self._articles(rank, records)
+        options, counts = self.options, Counter[str]()
+        articles: Iterable[Document] = self._articles(rank, counts)
         for name, config in options.filters.items():
             articles = build(config, name).run(articles, rank, len(self.sources))
-        texts, index = _examples(options.examples, articles, examples), None
+        texts, index = _examples(options.examples, articles, counts), None
         if options.decontaminate is not None:
             index = NgramIndex(self.evaluated, options.decontaminate)
 
@@ -111,7 +183,7 @@ class Steps:
             while batch := list(until_full(texts, ROWS, CHARACTERS)):
                 if index is not None:
                     marks = index.contaminates(batch)
-                    examples["contaminated"] += int(marks.sum())
+                    counts["contaminated"] += int(marks.sum())
                     batch = [text for text, mark in zip(batch, marks, strict=True) if not mark]
                 keys.write(_digests(batch).tobytes())
                 yield pa.record_batch({"text": batch}, SCHEMA)
@@ -119,7 +191,7 @@ class Steps:
         part = self._path("examples", rank, ".arrow")
         with part.with_suffix(".keys").open("wb") as keys:
             _write_stream(part, batches())
-        return {"records": records, "examples": examples}
+        return dict(counts)
 
     def write_repeats(self, rank: int) -> Counts:
         """Write which examples of each part repeat an earlier one, in the order of the sources."""
@@ -135,28 +207,22 @@ class Steps:
 
     def write_signatures(self, rank: int) -> Counts:
         """Let MinHash sign the examples of a part that repeat no other."""
-        examples = (
-            Document(text, "")
-            for batch in self._kept_batches(rank)
-            for text in batch.column("text").to_pylist()
-        )
+        texts = (text for b in self._kept_batches(rank) for text in b.column("text").to_pylist())
         folder = str(self.building / "near" / "signatures")
-        step = dedup.MinhashDedupSignature(folder, self._min_hash, SpaceTokenizer())
-        step.run(examples, rank, len(self.sources))
+        step = dedup.MinhashDedupSignature(folder, _MIN_HASH, SpaceTokenizer())
+        step.run((Document(text, "") for text in texts), rank, len(self.sources))
         return {}
 
     def write_pairs(self, rank: int) -> Counts:
         """Let MinHash find the pairs of one bucket."""
-        near = self.building / "near"
-        folders = str(near / "signatures"), str(near / "pairs")
-        step = dedup.MinhashDedupBuckets(*folders, config=self._min_hash)
-        step.run(None, rank, self._min_hash.num_buckets)
+        folders = (str(self.building / "near" / name) for name in ("signatures", "pairs"))
+        dedup.MinhashDedupBuckets(*folders, config=_MIN_HASH).run(None, rank, _MIN_HASH.num_buckets)
         return {}
 
     def write_clusters(self, rank: int) -> Counts:
         """Let MinHash list all examples of a cluster but one."""
         near = self.building / "near"
-        dedup.MinhashDedupCluster(str(near / "pairs"), str(near), self._min_hash).run()
+        dedup.MinhashDedupCluster(str(near / "pairs"), str(near), _MIN_HASH).run()
         return {}
 
     def write_shard(self, rank: int) -> Counts:
@@ -169,11 +235,6 @@ class Steps:
             words = len(texts) + (pc.sum(pc.count_substring(texts, " ")).as_py() or 0)
         content = {"bytes": path.stat().st_size, "sha256": sha256_of(path)}
         return {"file": path.name, **content, "examples": len(texts), "words": words}
-
-    @cached_property
-    def _min_hash(self) -> dedup.MinhashConfig:
-        # not xxHash: its 4th version refuses what datatrove passes to it
-        return dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
 
     def _articles(self, rank: int, counts: Counter[str]) -> Iterator[Document]:
         """Yield a document for each article of the fields that has a text."""

@@ -42,17 +42,7 @@ from tartan.evaluation.metrics import check_metric
 from tartan.objectives.classification import Classification, ClassWeights
 from tartan.objectives.classification import class_weights as scaled_weights
 from tartan.objectives.masked_lm import MaskedLM
-from tartan.settings import (
-    Below1,
-    Count,
-    Length,
-    Natural,
-    Part,
-    Size,
-    checked,
-    typed,
-    without_numpy,
-)
+from tartan.settings import Below1, Count, Length, Natural, Part, Size, checked, typed
 
 OWN_TEXT: Final = "task"
 """Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
@@ -173,7 +163,7 @@ class TartanData(TaskData):
     ) -> None:
         if "batch_size" in (sizes or {}):
             raise UserError("batch_size is an argument by itself, not one of sizes")
-        others = typed(without_numpy(dict(sizes or {})), BatchSizes, "sizes")
+        others = typed(dict(sizes or {}), BatchSizes, "sizes")
         sizes_of_batches = replace(others, batch_size=batch_size)
         super().__init__(self._prepare, sizes_of_batches, seed=seed, num_workers=num_workers)
         check_metric(metric, (), "metric")

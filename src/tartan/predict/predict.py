@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ from rich.console import Console
 from rich.progress import Progress
 
 from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
-from tartan.data.table import TABLES, Quoting, Row, Table, format_of, open_table
+from tartan.data.table import TABLES, Quoting, Row, format_of, open_table
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable
@@ -24,8 +23,6 @@ from tartan.settings import Checked, Count, Length
 
 LATEST = "latest"
 """Value of `model` that asks for the classifier of the run that finished last."""
-_AT_ONCE = 1000
-"""Number of texts that are tokenised together."""
 
 
 @dataclass(frozen=True)
@@ -61,20 +58,13 @@ class Predictor:
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
         """Return the probabilities of all labels for each text, float32 `(texts, classes)`."""
-        columns = [texts] if pairs is None else [texts, pairs]
-        probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
-        for start in range(0, len(texts), _AT_ONCE):
-            portion = slice(start, start + _AT_ONCE)
-            probabilities[portion] = self._predict([list(column[portion]) for column in columns])
-        return probabilities
-
-    def _predict(self, columns: list[list[str]]) -> np.ndarray:
         tokenizer = self._classifier.tokenizer
         types = "token_type_ids" in tokenizer.model_input_names
+        columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
         encoded = encode_texts(columns, tokenizer, self._max_length, types)
         # texts of similar length together, which saves padding
-        order = sorted(range(len(columns[0])), key=lambda i: -len(encoded["input_ids"][i]))
-        probabilities = np.empty((len(order), len(self._classifier.labels)), dtype=np.float32)
+        order = sorted(range(len(texts)), key=lambda i: -len(encoded["input_ids"][i]))
+        probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
         for start in range(0, len(order), self._batch_size):
             members = order[start : start + self._batch_size]
             batch = {name: [values[i] for i in members] for name, values in encoded.items()}
@@ -107,8 +97,18 @@ def predict_file(settings: Settings) -> dict[str, int]:
     rows = sum(len(_texts(chunk, columns)[0]) for chunk in table.chunks())
 
     def write(path: Path) -> None:
-        with writer.open(str(path)):
-            _predict(table, rows, columns, predictor, writer)
+        terminal = Console(stderr=True)
+        bar = Progress(console=terminal, disable=not terminal.is_terminal)
+        with writer.open(str(path)), bar:
+            task = bar.add_task("predicting", total=rows)
+            for chunk in table.chunks():
+                probabilities = predictor.predict(*_texts(chunk, columns))
+                finite = np.isfinite(probabilities).all(axis=1)
+                if not finite.all():  # the first class is no default
+                    place = chunk[int(finite.argmin())].place
+                    raise UserError(f"{place}: the classifier gives it no finite probabilities")
+                writer.write(chunk, probabilities)
+                bar.advance(task, len(chunk))
 
     with disk_advice(target.parent):
         write_durably(target, write)
@@ -120,21 +120,6 @@ def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str]
     if columns.pair is None:
         return texts, None
     return texts, [text_of(row, columns.pair) for row in chunk]
-
-
-def _predict(
-    table: Table, rows: int, columns: Columns, predictor: Predictor, writer: Writer
-) -> None:
-    with Progress(console=Console(stderr=True), disable=not sys.stderr.isatty()) as bar:
-        task = bar.add_task("predicting", total=rows)
-        for chunk in table.chunks():
-            probabilities = predictor.predict(*_texts(chunk, columns))
-            finite = np.isfinite(probabilities).all(axis=1)
-            if not finite.all():  # the first class is no default
-                place = chunk[int(finite.argmin())].place
-                raise UserError(f"{place}: the classifier gives it no finite probabilities")
-            writer.write(chunk, probabilities)
-            bar.advance(task, len(chunk))
 
 
 def _model_folder(settings: Settings) -> Path:

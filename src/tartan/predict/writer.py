@@ -29,19 +29,17 @@ class Writer:
         self.counts = Counter(dict.fromkeys(labels, 0))
         self._labels, self._target = labels, target
         self._added = [f"{prefix}predicted_label", *(f"{prefix}probability_{x}" for x in labels)]
-        self._of_json, self._is_csv = table.schema is None, target.kind in ("csv", "tsv")
-        self._columns = list(table.columns)
+        self._check_free(table.columns, table.source)
+        self._columns = [*table.columns, *self._added]
         self._separator = "\t" if target.kind == "tsv" else ","
         if target.kind == "csv" and table.separator not in (None, "\t"):
             self._separator = table.separator
-        if self._of_json and target.kind == "parquet":
-            raise UserError(f"{table.source} has no types for Parquet; name a .jsonl or .csv")
-        self._check_free(self._columns, table.source)
-        types = [pa.string(), *(pa.float32() for _ in labels)]
-        added = list(map(pa.field, self._added, types))
-        self._read = table.schema
         if table.schema is not None:
-            self._schema = pa.schema([*table.schema, *added], table.schema.metadata)
+            types = [pa.string(), *(pa.float32() for _ in labels)]
+            fields = [*table.schema, *map(pa.field, self._added, types)]
+            self._schema = pa.schema(fields, table.schema.metadata)
+        elif target.kind == "parquet":
+            raise UserError(f"{table.source} has no types for Parquet; name a .jsonl or .csv")
 
     @contextmanager
     def open(self, path: str) -> Iterator[None]:
@@ -51,8 +49,8 @@ class Writer:
                 yield
             return
         with pa.output_stream(path, compression=self._target.compression) as self._file:
-            if self._is_csv:
-                self._write_csv([[*self._columns, *self._added]])
+            if self._target.kind != "jsonl":
+                self._write_csv([self._columns])
             yield
 
     def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> None:
@@ -62,25 +60,24 @@ class Writer:
         """
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
+        records = []
+        for row, label, values in zip(rows, predicted, probabilities, strict=True):
+            self._check_free(row.values, row.place)
+            # as few digits as give the same float32 back
+            scores = [float(str(value)) for value in values]
+            records.append({**row.values, **dict(zip(self._added, [label, *scores], strict=True))})
         if self._target.kind == "parquet":
-            added = [pa.array(predicted), *map(pa.array, probabilities.T)]
-            read = pa.Table.from_pylist([dict(row.values) for row in rows], self._read)
-            self._file.write_table(pa.table([*read.columns, *added], schema=self._schema))
-            return
-        # as few digits as give the same float32 back
-        scores = [[float(str(value)) for value in column] for column in probabilities.T]
-        added = list(zip(predicted, *scores, strict=True))
-        if self._is_csv:
-            fields = map(self._fields, rows)
-            self._write_csv([*row, *new] for row, new in zip(fields, added, strict=True))
-            return
-        if self._of_json:
+            self._file.write_table(pa.Table.from_pylist(records, self._schema))
+        elif self._target.kind == "jsonl":
+            self._file.write("".join(f"{_as_json(record)}\n" for record in records).encode())
+        else:
             for row in rows:
-                self._check_free(row.values, row.place)
-        records = [dict(row.values) for row in rows]
-        for record, new in zip(records, added, strict=True):
-            record |= dict(zip(self._added, new, strict=True))
-        self._file.write("".join(f"{_as_json(record)}\n" for record in records).encode())
+                if others := row.values.keys() - set(self._columns):
+                    raise UserError(
+                        f"{row.place}: the first rows have no {min(others)}; name an output that "
+                        "ends in .jsonl"
+                    )
+            self._write_csv([record.get(name) for name in self._columns] for record in records)
 
     def _write_csv(self, rows: Iterable[Sequence[Any]]) -> None:
         lines: list[str] = []
@@ -93,15 +90,6 @@ class Writer:
     def _check_free(self, columns: Iterable[str], place: str) -> None:
         if taken := set(self._added).intersection(columns):
             raise UserError(f"{place}: there is a column {min(taken)} already; use prefix=PREFIX")
-
-    def _fields(self, row: Row) -> Sequence[Any]:
-        """Return the values in the columns, of JSON in those of the first rows."""
-        if others := row.values.keys() - set(self._columns):
-            raise UserError(
-                f"{row.place}: the first rows have no {min(others)}; name an output that ends in "
-                ".jsonl"
-            )
-        return [row.values.get(name) for name in self._columns]
 
 
 def _as_json(row: dict[str, Any]) -> str:

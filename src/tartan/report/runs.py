@@ -13,7 +13,7 @@ import pandas as pd
 
 from tartan.errors import UserError, first_line
 from tartan.files import read_bytes, read_yaml
-from tartan.runs.folder import RESULT, command_of, places_of, stored_options
+from tartan.runs.folder import RESULT, command_of, stored_options
 from tartan.runs.result import Result, read_result
 
 _LARGEST_LOG = 512 << 20
@@ -70,16 +70,11 @@ def read_run(folder: Path, name: str) -> Run:
 
 def read_command(folder: Path) -> str:
     """Return the run's command, from what Hydra stored; empty where there is nothing."""
-    path = folder / ".hydra" / "overrides.yaml"
-    if not path.is_file():
-        return ""
-    overrides = read_yaml(path) or []
-    if not isinstance(overrides, list) or not all(isinstance(o, str) for o in overrides):
-        raise UserError(".hydra/overrides.yaml is not a list of overrides")
-    path = path.with_name("hydra.yaml")
-    content = read_yaml(path) if path.is_file() else None
-    hydra = content.get("hydra") if isinstance(content, dict) else None
-    return command_of(overrides, places_of(hydra))
+    path = folder / ".hydra" / "hydra.yaml"
+    try:
+        return command_of(read_yaml(path)["hydra"]) if path.is_file() else ""
+    except (AttributeError, LookupError, TypeError) as error:
+        raise UserError(f"{path.name} is not what Hydra writes") from error
 
 
 def read_steps(folder: Path, more: Sequence[str] = ()) -> pd.DataFrame:

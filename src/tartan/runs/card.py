@@ -15,7 +15,7 @@ from omegaconf import DictConfig, OmegaConf
 from tartan.encoders.export import HEAD
 from tartan.evaluation.statistics import scores_by_class
 from tartan.files import code_block, escape_markdown
-from tartan.runs.folder import command_of, places_of
+from tartan.runs.folder import command_of
 from tartan.runs.result import Result
 
 _FIGURE = "task_weights.png"
@@ -23,72 +23,63 @@ _FEW = 20
 """Number of a class' test examples below which its scores are called uncertain."""
 
 
-def write_card(result: Result, config: DictConfig, folder: Path) -> None:
-    """Write `README.md`, and the figure of the task weights, into the classifier's folder."""
-    target, figure = folder / "classifier", folder / _FIGURE
+def write_card(result: Result, config: DictConfig, model: Path) -> None:
+    """Write `README.md` and the figure of the task weights into the folder of a run's model.
+
+    It is a classifier, or an encoder that was adapted to text.
+    """
+    figure, base = model.parent / _FIGURE, str(config.encoder.get("name", ""))
     if figure.is_file():
-        shutil.copyfile(figure, target / _FIGURE)
-    text = result.is_text
-    kind = "text-classification" if text else "image-classification"
+        shutil.copyfile(figure, model / _FIGURE)
+    if result.labels:
+        kind = "text-classification" if result.is_text else "image-classification"
+        tags = ["end-task-aware-training"] if result.is_joint else []
+    else:
+        kind, tags = "fill-mask", ["continued-pretraining"]
+    on_hub = re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists()
     confusion = result.test.whole.confusion if result.is_tested else None
     scores = scores_by_class(confusion) if confusion else []
-    options = ["classifier", *(["weighting"] if result.final_task_weights else [])]
+    command = None
+    if HydraConfig.initialized():
+        command = _without_home(command_of(HydraConfig.get()))
     card = ModelCard.from_template(
         ModelCardData(
-            library_name="transformers" if text else None,
+            library_name="transformers" if result.is_text else None,
             pipeline_tag=kind,
-            base_model=_base_model(config),
-            tags=[kind, "tartan", *(["end-task-aware-training"] if result.is_joint else [])],
+            base_model=base if on_hub else None,
+            tags=[kind, "tartan", *tags],
         ),
-        template_path=str(Path(__file__).with_name("card.md")),
-        **_shared(result, config, *options),
-        text=text,
+        template_path=str(
+            Path(__file__).with_name("card.md" if result.labels else "encoder_card.md")
+        ),
+        md=lambda text: escape_markdown(_without_home(text)),
+        block=code_block,
+        result=result.as_json(),
+        max_length=config.task.get("max_length"),
+        settings=_settings(result, config),
+        command=command,
+        text=result.is_text,
         pairs=bool(result.data.get("columns", {}).get("text_pair")),
         joint=result.is_joint,
-        in_parts=(target / HEAD).is_file(),
+        in_parts=(model / HEAD).is_file(),
+        scores=result.dev.whole,
         results=_results(result),
         classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
         few=_FEW,
         figure=_FIGURE if figure.is_file() else None,
     )
-    card.save(target / "README.md")
+    card.save(model / "README.md")
 
 
-def write_encoder_card(result: Result, config: DictConfig, folder: Path) -> None:
-    """Write `README.md` beside the weights of an encoder that was adapted to text, in `folder`."""
-    card = ModelCard.from_template(
-        ModelCardData(
-            library_name="transformers",
-            pipeline_tag="fill-mask",
-            base_model=_base_model(config),
-            tags=["fill-mask", "tartan", "continued-pretraining"],
-        ),
-        template_path=str(Path(__file__).with_name("encoder_card.md")),
-        **_shared(result, config),
-        scores=result.dev.whole,
-    )
-    card.save(folder / "README.md")
-
-
-def _shared(result: Result, config: DictConfig, *options: str) -> dict[str, Any]:
-    """Return what both templates show; `options` and those of the stages are shown as YAML."""
+def _settings(result: Result, config: DictConfig) -> str:
+    """Return the options of the model, and those of its stages, as YAML."""
+    names = ["seed", "max_steps", "task", "encoder", *(["classifier"] if result.labels else [])]
+    names += ["weighting"] if result.final_task_weights else []
     whole: Any = OmegaConf.to_container(config, resolve=True)
-    settings = {name: whole[name] for name in ("seed", "max_steps", "task", "encoder", *options)}
-    stages = whole["method"]["stages"]
-    settings["stages"] = {stage.name: stages[stage.name] for stage in result.stages}
+    settings = {name: whole[name] for name in names}
+    settings["stages"] = {one.name: whole["method"]["stages"][one.name] for one in result.stages}
     content = yaml.safe_dump(settings, sort_keys=False, allow_unicode=True, width=10_000)
-    command = None
-    if HydraConfig.initialized():
-        hydra = HydraConfig.get()
-        command = _without_home(command_of(hydra.overrides.task, places_of(hydra)))
-    return {
-        "md": lambda text: escape_markdown(_without_home(text)),
-        "block": code_block,
-        "result": result.as_json(),
-        "max_length": config.task.get("max_length"),
-        "settings": _without_home(content.rstrip()),
-        "command": command,
-    }
+    return _without_home(content.rstrip())
 
 
 def _without_home(text: str) -> str:
@@ -97,19 +88,13 @@ def _without_home(text: str) -> str:
     return text if home == "/" else text.replace(home, "~")
 
 
-def _base_model(config: DictConfig) -> str | None:
-    """Return the encoder's name on the Hub; None if it has none."""
-    base = str(config.encoder.get("name", ""))
-    return base if re.fullmatch(r"[\w.-]+/[\w.-]+", base) and not Path(base).exists() else None
-
-
 def _results(result: Result) -> list[dict[str, Any]]:
     """Return a row for each split and metric; the metric that chose the checkpoint comes first."""
     rows = []
     for split, evaluated in result.evaluated.items():
-        parts = {split: evaluated.whole, f"{split}, not in train": evaluated.unseen}
-        if evaluated.unseen.examples == evaluated.whole.examples:
-            parts = {split: evaluated.whole}
+        parts = {split: evaluated.whole}
+        if evaluated.unseen.examples != evaluated.whole.examples:
+            parts[f"{split}, not in train"] = evaluated.unseen
         for label, scores in parts.items():
             metrics = {n: value for n, value in (scores.metrics or {}).items() if n != "loss"}
             for name in sorted(metrics, key=lambda name: name != result.metric):

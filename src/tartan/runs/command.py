@@ -16,18 +16,13 @@ from typing import TYPE_CHECKING
 
 import hydra
 from hydra.core.hydra_config import HydraConfig
+from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import BusyError, UserError, first_line
 from tartan.methods.launch import end_with, is_main_process, processes_get_arguments
 from tartan.runs.command_line import quiet_libraries, run_command_line, stop
-from tartan.runs.folder import (
-    arguments_of,
-    command_of,
-    in_sweep,
-    places_of,
-    run_name,
-)
+from tartan.runs.folder import arguments_of, command_of, run_name
 from tartan.runs.sweep import report_job
 from tartan.settings import CONF
 
@@ -55,7 +50,7 @@ def main(config: DictConfig) -> float | None:
     Exit codes: 0, 1 for an error, 128 + n where signal n ended the run (143: SIGTERM, 130: Ctrl-C).
     """
     folder = _run_folder()
-    if in_sweep():
+    if HydraConfig.get().mode == RunMode.MULTIRUN:
         return _sweep_job(config, folder)
     try:
         _run(config, folder)
@@ -69,12 +64,11 @@ def main(config: DictConfig) -> float | None:
 def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     """Run a job of a sweep, whose other jobs go on if this one fails."""
     hydra_config = HydraConfig.get()
-    number, overrides = int(hydra_config.job.num), hydra_config.overrides.task
-    places = places_of(hydra_config)
-    command, cause, result = command_of(overrides, places), "", None
+    number, command = int(hydra_config.job.num), command_of(hydra_config)
+    cause, result = "", None
     try:
         report_job(number, "started", folder, command)
-        with processes_get_arguments(arguments_of(overrides, places)):
+        with processes_get_arguments(arguments_of(hydra_config)):
             state, result = _run(config, folder)
     except BusyError as error:  # another sweep has taken this job; there are others
         state, cause = "runs elsewhere", "another process runs it"
@@ -85,16 +79,20 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     except Exception as error:  # whatever it is, it is this job's: reported, and in its log
         state, cause = "failed", f"{type(error).__name__}: {first_line(error)}"
         log.exception("job %s failed", number)
-    report_job(number, state, folder, command, cause)
+    dev = None if result is None else result.dev_score
+    report_job(number, state, folder, command, cause, dev)
     return None if result is None else result.merit
 
 
 def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
     """Run, or go on, or find that the run is finished; return which, and the result."""
     from tartan.runs.result import stored_result
+    from tartan.runs.summary import print_summary
 
     state, result = "finished before", stored_result(config, folder)
-    if result is None:
+    if result is not None:
+        print(f"{folder} holds this run, finished; to train it anew, remove the folder")
+    else:
         from tartan.runs.run import run_experiment
 
         quiet_libraries()
@@ -107,11 +105,7 @@ def _run(config: DictConfig, folder: Path) -> tuple[str, Result]:
                     how = f"run the same command to continue in {folder}"
                     print(f"stopped by a signal; {how}", file=sys.stderr)
             raise SystemExit(exit_code(signalled)) from signalled
-    else:
-        print(f"{folder} holds this run, finished; to train it anew, remove the folder")
     if is_main_process():
-        from tartan.runs.summary import print_summary
-
         print_summary(result, folder)
     return state, result
 

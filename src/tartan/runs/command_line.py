@@ -23,14 +23,11 @@ from tartan.settings import CONF
 if TYPE_CHECKING:
     from rich.table import Table
 
-_FULL = "HYDRA_FULL_ERROR"
-"""Hydra's environment variable for whole tracebacks, with which it raises instead of exiting."""
-_OURS = "TARTAN_ONE_LINE_ERRORS"
-"""Environment variable that says that this program set `_FULL`, for commands that it starts."""
+_FULL, _OURS = "HYDRA_FULL_ERROR", "TARTAN_ONE_LINE_ERRORS"
+"""Hydra's environment variable for whole tracebacks, with which it raises instead of exiting; and
+one that says that this program set it, for commands that it starts."""
 _LIBRARIES = ("hydra", "hydra_plugins", "omegaconf", "optuna", "joblib", "submitit", "yaml")
 """Packages that read a command line and start its jobs."""
-_WITHOUT_DEFAULT = ("experiment=", "search=", "debug=")
-"""Groups that Hydra wants added with `+`, because `conf/config.yaml` chooses nothing of them."""
 
 
 def stop(reason: object) -> NoReturn:
@@ -42,13 +39,12 @@ def stop(reason: object) -> NoReturn:
 def run_command_line(main: Callable[[], object]) -> None:
     """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
 
-    `experiment=NAME` stands for `+experiment=NAME`, flags such as `-m` may stand anywhere, and the
-    folder `conf` in the working folder is searched too.
+    Flags such as `-m` may stand anywhere, and the folder `conf` in the working folder is searched
+    too.
     """
-    arguments = [f"+{a}" if a.startswith(_WITHOUT_DEFAULT) else a for a in sys.argv[1:]]
-    sys.argv[1:] = sorted(arguments, key=_place)
+    named = any(argument.startswith(("--config-dir", "-cd")) for argument in sys.argv)
+    sys.argv[1:] = sorted(sys.argv[1:], key=_place)
     folder = Path("conf")
-    named = any(argument.startswith(("--config-dir", "-cd")) for argument in arguments)
     if not named and folder.is_dir() and not folder.samefile(CONF):
         sys.argv[1:1] = ["--config-dir", str(folder)]
     full = os.environ.get(_FULL) == "1" and _OURS not in os.environ
@@ -151,21 +147,19 @@ def quiet_libraries() -> None:
 
 def titled_table(title: str, *columns: str) -> Table:
     """Return an empty table: words in the first column, numbers in the others."""
-    from rich.table import Table
+    from rich.table import Column, Table
 
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for number, column in enumerate(columns):
-        # a long name is folded, so that settings stay apart; half a number would be a wrong one
-        justify, overflow = ("right", "ellipsis") if number else ("left", "fold")
-        table.add_column(column, justify=justify, overflow=overflow)  # type: ignore[arg-type]
-    return table
+    # a long name is folded, so that settings stay apart; half a number would be a wrong one
+    numbers = (Column(name, justify="right", overflow="ellipsis") for name in columns[1:])
+    return Table(
+        Column(columns[0], overflow="fold"), *numbers,
+        title=title, title_justify="left", title_style="bold",
+    )  # fmt: skip
 
 
 def duration(seconds: float) -> str:
     """Return a duration in words, e.g. `45 s`, `12 min`, `3.4 h`, `2.1 d`."""
-    minutes = seconds / 60
-    if seconds < 99.5:
-        return f"{seconds:.0f} s"
-    if minutes < 99.5:
-        return f"{minutes:.0f} min"
-    return f"{minutes / 60:.1f} h" if minutes < 48 * 60 else f"{minutes / 1440:.1f} d"
+    for unit, size, digits in (("s", 1, 0), ("min", 60, 0), ("h", 3600, 1)):
+        if seconds / size < (48 if unit == "h" else 99.5):
+            return f"{seconds / size:.{digits}f} {unit}"
+    return f"{seconds / 86400:.1f} d"

@@ -14,8 +14,6 @@ from contextlib import contextmanager
 from pathlib import Path, PurePath
 from typing import Any, cast
 
-from hydra.core.hydra_config import HydraConfig
-from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError
@@ -37,10 +35,6 @@ CONFIG = "config.yaml"
 LOCK = "run.lock"
 ELSEWHERE = "name another folder: hydra.run.dir=FOLDER, for a sweep hydra.sweep.dir=FOLDER"
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
-_LONGEST = 40
-"""Maximum length of a name that lists all options; longer ones end in a digest [characters]."""
-_WORDS = 30
-"""Maximum length of the options' values in a name with a digest [characters]."""
 
 
 def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str:
@@ -58,26 +52,19 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
             experiment = value
         elif not _changes_no_training(option_of(override)) and key != "seed":
             options[key] = value
-    options["seed"] = str(seed)
-    exact = ",".join(f"{key}={options[key]}" for key in sorted(options))
+    whole = options | {"seed": str(seed)}
+    exact = ",".join(f"{key}={whole[key]}" for key in sorted(whole))
     name = re.sub(r"[^A-Za-z0-9._+=,@-]+", "-", exact)
     above = re.sub(r"[^A-Za-z0-9._+-]+", "-", experiment)
-    if len(name) <= _LONGEST:
+    if len(name) <= 40:
         return f"{above}/{name}"
     digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
-    return f"{above}/{_words(options)}-seed{seed}-{digest}"
-
-
-def _words(options: Mapping[str, str]) -> str:
-    """Return the options' values, the task's first; of paths the last part, without its ending."""
-    keys = sorted(options.keys() - {"seed"}, key=lambda key: (not key.startswith("task"), key))
-    paths = [PurePath(options[key].strip("'\"")) for key in keys]
-    values = [
-        (path.name if path.suffix[1:2].isdigit() else path.stem) or key  # a decimal point stays
-        for key, path in zip(keys, paths, strict=True)
-    ]
-    words = [re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values]
-    return "-".join(word for word in words if word)[:_WORDS].strip("-.")
+    keys = sorted(options, key=lambda key: (not key.startswith("task"), key))
+    files = (PurePath(options[key].strip("'\"")).name for key in keys)
+    # of a path the last part, without its ending; a decimal point stays
+    values = (re.sub(r"\.[A-Za-z]\w*$", "", file) for file in files)
+    words = "-".join(re.sub(r"[^A-Za-z0-9.]+", "-", value).strip("-.") for value in values)
+    return f"{above}/{words[:30].strip('-.')}-seed{seed}-{digest}"
 
 
 def as_given(overrides: Sequence[str]) -> list[str]:
@@ -92,35 +79,23 @@ def option_of(override: str) -> str:
     return re.sub(r"[/@]", ".", override.lstrip("+~").partition("=")[0])
 
 
-def command_of(overrides: Sequence[str], places: Sequence[str] = ()) -> str:
-    """Return the command that runs a job alone, with what `places_of` returns."""
-    return shlex.join(["tartan", "run", *arguments_of(overrides, places)])
+def command_of(hydra: Any) -> str:
+    """Return the command that runs a job alone (see `arguments_of`)."""
+    return shlex.join(["tartan", "run", *arguments_of(hydra)])
 
 
-def arguments_of(overrides: Sequence[str], places: Sequence[str] = ()) -> list[str]:
-    """Return the arguments of the command that runs a job alone; flags come first."""
-    flags = [place for place in places if place.startswith("--")]
-    return [*flags, *as_given(overrides), *(place for place in places if place not in flags)]
+def arguments_of(hydra: Any) -> list[str]:
+    """Return a job's arguments: a folder of configs, the options, then where runs are.
 
-
-def places_of(hydra: Any) -> list[str]:
-    """Return what a command says about the places of configs and runs: a flag, and overrides.
-
-    `hydra` are Hydra's own settings, as a config or as read from a file, of any content.
+    `hydra` are Hydra's own settings, as a config or as read from a file.
     """
     if OmegaConf.is_config(hydra):
         hydra = OmegaConf.to_container(hydra, resolve=False)
-    try:
-        named = [s for s in hydra["runtime"]["config_sources"] if s["provider"] == "command-line"]
-        folders = [f"--config-dir={source['path']}" for source in named]
-        return folders[:1] + [o for o in hydra["overrides"]["hydra"] if o.startswith(_PLACES)]
-    except (AttributeError, LookupError, TypeError):
-        return []
-
-
-def in_sweep() -> bool:
-    """Return whether this process runs a job of a sweep."""
-    return HydraConfig.initialized() and HydraConfig.get().mode == RunMode.MULTIRUN
+    sources = hydra["runtime"]["config_sources"]
+    folders = [source["path"] for source in sources if source["provider"] == "command-line"]
+    places = [option for option in hydra["overrides"]["hydra"] if option.startswith(_PLACES)]
+    flags = [f"--config-dir={folder}" for folder in folders[:1]]
+    return [*flags, *hydra["overrides"]["task"], *places]
 
 
 @contextmanager
@@ -139,7 +114,7 @@ def exclusive_run(folder: Path) -> Iterator[None]:
     folder.mkdir(parents=True, exist_ok=True)
     check_written_folder(folder)
     busy = f"another process is running in {folder}; wait for it, or {ELSEWHERE}"
-    with process_lock(folder / LOCK, busy, patience=1):
+    with process_lock(folder / LOCK, busy):
         yield
 
 
@@ -148,10 +123,8 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
     if not (folder / CONFIG).is_file():
         return
     stored, new = stored_options(folder), options_of(config)
-    changed = differing(stored, new)
-    if changed:
-        name = changed[0]
-        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+    if changed := differing(stored, new):
+        name, more = changed[0], f" and {len(changed) - 1} more" if len(changed) > 1 else ""
         raise UserError(
             f"{folder} holds another run: {name} is {stored.get(name)!r} there, "
             f"{new.get(name)!r} here{more}; {ELSEWHERE}"
@@ -161,8 +134,7 @@ def check_same_config(config: DictConfig, folder: Path) -> None:
 def check_same_inputs(inputs: Mapping[str, str], folder: Path) -> None:
     """Raise a `UserError` if the run in `folder` was started with other data."""
     path = folder / INPUTS
-    changed = differing(_read(path), inputs) if path.is_file() else []
-    if changed:
+    if path.is_file() and (changed := differing(_read(path), inputs)):
         raise UserError(
             f"{folder} was started with other data ({', '.join(changed)} changed); put them back, "
             f"or {ELSEWHERE}"

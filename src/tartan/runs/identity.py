@@ -32,12 +32,9 @@ METHODS = {
     "aang": "AANG",
 }
 """The paper's names of methods, in the order of its tables."""
-_USUAL_WEIGHTINGS = {"mt": "uniform", "meta": "meta"}
-_NAMED_BY_AUXILIARIES = ("tapt", "dapt", "dapt_tapt")
 SPLIT_SEED = "task.split_seed"
 FOLLOWS_SEED = "the run's"
 """Value that stands for the run's seed in options that follow it."""
-_OF_DOMAIN_TEXT = ("auxiliary.size", "auxiliary.seed", "task.domain")
 
 
 def identified(result: Result, config: DictConfig) -> Result:
@@ -78,79 +75,47 @@ def data_id(result: Result, *, drawn: bool) -> str:
 def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
     """Return the options that the run's training read, without its seed.
 
-    Not read are those of stages and auxiliary tasks that were not trained, of the weighting where
-    no stage weighted tasks, and of evaluations. `auto` as precision is another on another machine.
+    `auto` as precision is another on another machine.
     """
-    stages = {stage.name for stage in result.stages}
-    weighted = result.is_joint or result.weighting is not None
-    trained = result.auxiliaries
-    composed = any(parts_of(task) is not None for task in trained)
-    domain = [name for name, one in trained.items() if one.kind != "task"]
-    sized = [options.get(f"auxiliary.{name}.size") is not None for name in domain]
-
-    def read(name: str) -> bool:
-        match name.split("."):
-            case ["seed" | "evaluation_batch_size" | "fine_tuning_baseline", *_]:
-                return False
-            case ["task", "split_seed"] | ["encoder", "lr", *_]:  # stages hold the rates
-                return False
-            case ["method", "stages", stage, *_]:
-                return stage in stages
-            case ["weighting", *_]:
-                return weighted
-            case ["auxiliary", task, _, *_] if not composed and task not in trained:
-                return False
-        if name in _OF_DOMAIN_TEXT:
-            return bool(domain) and not (name == "auxiliary.size" and all(sized))
-        return bool(trained) or not name.startswith("auxiliary.")
-
-    kept = {n: value for n, value in options.items() if value != FOLLOWS_SEED and read(n)}
+    unread = ["seed", "evaluation_batch_size", "fine_tuning_baseline", "task.split_seed"]
+    unread += [] if result.auxiliaries else ["auxiliary."]
+    unread += [] if result.is_joint or result.weighting else ["weighting."]
+    read = (name for name in options if not name.startswith(tuple(unread)))
+    kept = {name: options[name] for name in read if options[name] != FOLLOWS_SEED}
     precision = result.machine.precision
     return kept | ({"trainer.precision": precision} if precision else {})
 
 
 def label_of(result: Result, options: Mapping[str, Any]) -> str:
     """Return the setting in words, e.g. `META-TARTAN, DAPT 10x (news.txt) + TAPT`."""
-    method = result.method
-    label = METHODS.get(method, method)
-    variant = variant_of(result, options)
-    label += f" ({variant})" if variant else ""
+    method, weighting = result.method, result.weighting
+    learned = "meta" if "meta" in method else "uniform" if "mt" in method else weighting
+    details = [variant_of(result, options), weighting if weighting != learned else None]
+    shown = ", ".join(filter(None, details))
+    label = METHODS.get(method, method) + (f" ({shown})" if shown else "")
     corpora = {name: PurePath(path).name for name, path in corpora_of(result, options).items()}
     sizes = {
-        name: f"{one.size if isinstance(one.size, str) else f'{one.size:g}x'}"
+        name: f" {one.size if isinstance(one.size, str) else f'{one.size:g}x'}"
         + (f" ({corpora[name]})" if name in corpora else "")
         for name, one in result.auxiliaries.items()
-        if one.kind != "task"  # more or fewer by choice
+        if one.kind != "task" and result.is_text  # more or fewer by choice
     }
-    if method in _NAMED_BY_AUXILIARIES:
-        return " ".join([label, *sizes.values()])
-    usual = _USUAL_WEIGHTINGS.get(method.removesuffix("_tartan").removeprefix("tapt_"))
-    if usual and result.weighting not in (None, usual):
-        label += f" ({result.weighting})"
-    composed = [name for name in result.auxiliaries if parts_of(name) is not None]
-    names = [f"{len(composed)} composed objectives"] if composed else []
-    names += sorted({f"domain text {sizes[name]}" for name in composed if name in sizes})
+    if method in ("tapt", "dapt", "dapt_tapt"):
+        return label + "".join(sizes.values())
+    composed = sum(parts_of(name) is not None for name in result.auxiliaries)
+    names = [f"{composed} composed objectives"] if composed else []
     for name in result.auxiliaries:
-        if name not in composed:
+        if parts_of(name) is None:
             title = {"dapt": "DAPT", "tapt": "TAPT"}.get(name, name.replace("_", " "))
-            names.append(f"{title} {sizes.get(name, '') if result.is_text else ''}".rstrip())
-    return ", ".join([label, *([" + ".join(names)] if names else [])])
+            names.append(title + sizes.get(name, ""))
+    return label + (f", {' + '.join(names)}" if names else "")
 
 
 def variant_of(result: Result, options: Mapping[str, Any]) -> str:
-    """Return the modules with which a method of the paper was not trained as it is, if any."""
-    learned = result.method in ("meta_tartan", "tapt_meta_tartan", "aang")
-    others = []
-    for stage in result.stages if result.method in METHODS else ():
-        module = str(options.get(f"method.stages.{stage.name}.module") or "")
-        package, _, name = module.rpartition(".")
-        usual = "FineTuning" if stage.name.endswith("finetune") else "ContinuedPretraining"
-        if stage.name == "joint":
-            usual = "MetaTartan" if learned else "MTTartan"
-        if module and not (package.startswith("tartan.") and name == usual):
-            shown = module if name == usual else name
-            others.append(shown if stage.name == "joint" else f"{stage.name}: {shown}")
-    return ", ".join(others)
+    """Return the classes of the user's own with which a method of the paper was trained, if any."""
+    modules = [str(options.get(f"method.stages.{s.name}.module") or "") for s in result.stages]
+    own = [module for module in modules if module and not module.startswith("tartan.")]
+    return ", ".join(own) if result.method in METHODS else ""
 
 
 def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
@@ -168,18 +133,10 @@ def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
 
 def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
     """Return what runs of one setting share of an auxiliary task; seeds may draw its texts."""
-    if not drawn:
-        return auxiliary.model_dump(exclude={"source"})
-    source = PurePath(auxiliary.source).name
-    shared: dict[str, Any] = {"kind": auxiliary.kind, "size": auxiliary.size, "source": source}
-    if auxiliary.kind != "task" and auxiliary.decontaminated is None:
-        # of texts that were chosen from a corpus it ends in their number, and a seed
-        shared["fingerprint"] = re.sub(r":\d+:(-?\d+)$", r":\1", auxiliary.fingerprint)
-    return shared
+    left_out = {"source", "examples", "fingerprint", "decontaminated"} if drawn else {"source"}
+    return auxiliary.model_dump(exclude=left_out)
 
 
 def _digest(content: Any) -> str:
-    """Return a hash of plain values, the same of equal numbers: a config may have 30 or 30.0."""
     text = json.dumps(content, sort_keys=True, default=str)
-    equal = json.loads(text, parse_float=lambda n: int(float(n)) if float(n) % 1 == 0 else float(n))
-    return hashlib.sha256(json.dumps(equal, sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,27 +1,47 @@
-"""Assembles the result of a finished run from its data and the outcomes of its stages."""
+"""Assembles the result of a finished run: its data, stages and scores, and its baselines."""
 
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import os
 import platform
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
 from typing import Any
 
 import datasets
 import torch
 from omegaconf import DictConfig
+from torch import Tensor
+from torchmetrics import Metric
 
 from tartan.core.device import is_on_cuda
 from tartan.core.task_names import END_TASK
-from tartan.data.prepared import Auxiliary, AuxiliaryExamples, Prepared
-from tartan.evaluation.metrics import SplitScores
+from tartan.data.end_task import EndTask
+from tartan.data.prepared import Prepared
+from tartan.data.text_task import LabelledTexts, TextTask
+from tartan.errors import UserError
+from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
+from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.fit import StageOutcome
+from tartan.methods.flops import BACKWARD
+from tartan.methods.parts import metrics_of
+from tartan.methods.stage import Stage
 from tartan.methods.trainer import resolve_precision
 from tartan.runs import result
-from tartan.runs.result import SCHEMA, Result, Scores, Split, TrainSplit
+from tartan.runs.folder import option_of
+from tartan.runs.prepare import has_no_end_task, module_class, overrides_of_run
+from tartan.runs.result import SCHEMA, Baseline, Result, Scores, Split, TrainSplit
+from tartan.settings import typed
 
+FINE_TUNING = "fine_tuning"
+"""Name of the baseline, of its stage, and of its folder below the run's."""
+_OF_THE_RUN = ("batch_size", "max_steps", "max_epochs", "evaluate_every", "patience")
+"""Options that fine-tuning takes from the run (see `at_equal_cost`)."""
+_MOST = 5_000
+"""Maximum number of training texts of TF-IDF, with which it takes seconds."""
 _DISTRIBUTIONS = (
     "torch", "lightning", "transformers", "datasets", "tokenizers", "torchmetrics", "hydra-core",
     "omegaconf", "networkx", "numpy", "pandas", "scikit-learn", "scipy", "sympy",
@@ -32,14 +52,11 @@ _DISTRIBUTIONS = (
 def result_of(
     config: DictConfig,
     prepared: Prepared,
-    outcomes: list[StageOutcome],
+    outcomes: Sequence[StageOutcome],
     chosen: StageOutcome,
     test: SplitScores | None,
 ) -> Result:
-    """Return the result of a run, whose dev metrics are those of the `chosen` stage.
-
-    `test` has the scores on the test split; None if that was not evaluated.
-    """
+    """Return the result of a run, whose dev metrics are those of the `chosen` stage."""
     accelerator = str(config.trainer.accelerator)
     # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
     joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
@@ -55,7 +72,6 @@ def result_of(
         seed=int(config.seed),
         metric=prepared.metric.name,
         **_data_of(prepared, chosen, test),
-        auxiliaries={name: _auxiliary_of(*one) for name, one in prepared.auxiliaries.items()},
         final_task_weights=weights,
         chosen={"stage": chosen.name, "step": chosen.best_step},
         stages=[_stage_of(outcome) for outcome in outcomes],
@@ -76,16 +92,28 @@ def result_of(
 
 def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
     """Return the result's fields about the data and the scores."""
+    auxiliaries = {
+        name: result.Auxiliary(
+            kind=auxiliary.kind,
+            source=examples.source,
+            size="all" if examples.size is None else examples.size,
+            examples=len(examples.rows),
+            fingerprint=examples.fingerprint,
+            **({} if (n := examples.decontaminated) is None else {"decontaminated": n}),
+        )
+        for name, (auxiliary, examples) in prepared.auxiliaries.items()
+    }
     if prepared.held_out is not None:
-        examples = [examples for _, examples in prepared.auxiliaries.values()]
-        held_out = sum(len(one.held_out) for one in examples if one.held_out is not None)
+        texts = [examples for _, examples in prepared.auxiliaries.values()]
+        held_out = sum(len(one.held_out) for one in texts if one.held_out is not None)
         scores = Scores(examples=held_out, metrics=chosen.dev)
         return {
             "labels": [],
             "data": {},
-            "train": TrainSplit(examples=sum(len(one.rows) for one in examples), labels={}),
+            "train": TrainSplit(examples=sum(len(one.rows) for one in texts), labels={}),
             "dev": Split(whole=scores, unseen=scores),  # none of it is trained on
-            "fingerprints": {name: e.fingerprint for name, (_, e) in prepared.auxiliaries.items()},
+            "fingerprints": {name: one.fingerprint for name, one in auxiliaries.items()},
+            "auxiliaries": auxiliaries,
         }
     end_task, splits = prepared.end_task, prepared.splits
     counts = dict(zip(end_task.labels, end_task.label_counts, strict=True))
@@ -96,32 +124,14 @@ def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None)
         "dev": _scores(SplitScores(chosen.dev or {}), splits.dev),
         **({} if test is None else {"test": _scores(test, splits.test)}),
         "fingerprints": dict(end_task.fingerprints),
+        "auxiliaries": auxiliaries,
     }
 
 
-def _auxiliary_of(auxiliary: Auxiliary, examples: AuxiliaryExamples) -> result.Auxiliary:
-    removed = examples.decontaminated
-    return result.Auxiliary(
-        kind=auxiliary.kind,
-        source=examples.source,
-        size="all" if examples.size is None else examples.size,
-        examples=len(examples.rows),
-        fingerprint=examples.fingerprint,
-        **({} if removed is None else {"decontaminated": removed}),
-    )
-
-
 def _stage_of(outcome: StageOutcome) -> result.Stage:
-    return result.Stage(
-        name=outcome.name,
-        steps=outcome.steps,
-        best_step=outcome.best_step,
-        skipped=outcome.skipped,
-        cost=result.Spent.model_validate(outcome.cost, from_attributes=True),
-        measured=result.Measured.model_validate(outcome.cost, from_attributes=True),
-        final_task_weights=outcome.task_weights,
-        evaluations=outcome.evaluations,
-    )
+    cost = asdict(outcome.cost)
+    weights = {"final_task_weights": outcome.task_weights}
+    return result.Stage.model_validate(vars(outcome) | weights | {"cost": cost, "measured": cost})
 
 
 def weighting_name(config: DictConfig) -> str:
@@ -146,3 +156,103 @@ def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
 def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the metrics of a whole split, without those of its unseen part."""
     return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}
+
+
+def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
+    """Return the scores of TF-IDF with logistic regression, whose settings are chosen on dev.
+
+    None for images, pairs of texts, texts without words, and more than 5,000 training texts.
+    """
+    if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
+        return None
+    train = end_task.train
+    has_words = any(re.search(r"\b\w\w+\b", text) for text in train.texts)
+    if not has_words or len(train) > _MOST or set(train.labels) != set(range(len(end_task.labels))):
+        return None
+
+    def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
+        whole = evaluated(config, end_task, split, classifier.log_probabilities).whole
+        return {name: float(value) for name, value in whole.compute().items()}
+
+    def on_dev(classifier: TfIdfClassifier) -> float:
+        return scores(end_task.dev, classifier)[end_task.metric]
+
+    best = best_tf_idf(train.texts, train.labels, on_dev, (1.0, 10.0, 100.0))
+    tested = config.evaluate_test and len(end_task.test)
+    test = scores(end_task.test, best) if tested else None
+    return Baseline(
+        name="tf_idf", settings=best.settings, dev=scores(end_task.dev, best), test=test
+    )
+
+
+def evaluated(
+    config: DictConfig,
+    end_task: TextTask,
+    split: LabelledTexts,
+    log_probabilities: Callable[[Sequence[str]], Tensor],
+) -> EndTaskMetrics:
+    """Return the run's metrics on a split, from log-probabilities of texts, `(texts, labels)`."""
+    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
+    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
+    for metric in metrics.modules():
+        if isinstance(metric, Metric):
+            # must not gather: the run's other processes take no part
+            metric.distributed_available_fn = lambda: False
+    logits = log_probabilities(split.texts)
+    metrics.update(logits, torch.tensor(split.labels), torch.tensor(split.unseen))
+    return metrics
+
+
+def requested_baseline(config: DictConfig) -> Stage | None:
+    """Return the stage of fine-tuning that the config asks for; None if it asks for none."""
+    if config.fine_tuning_baseline is None:
+        return None
+    stage = typed(config.fine_tuning_baseline, Stage, "fine_tuning_baseline")
+    for option in map(option_of, overrides_of_run()):
+        if option in [f"fine_tuning_baseline.{name}" for name in _OF_THE_RUN]:
+            raise UserError(f"{option} follows the run; omit it")
+    module = module_class(stage)
+    if has_no_end_task(config) or not module.trains_end_task or module.trains_auxiliaries:
+        raise UserError("fine_tuning_baseline trains the end task alone")
+    return stage if stage.enabled else None
+
+
+def at_equal_cost(
+    stage: Stage, stages: Mapping[str, Stage], outcomes: Sequence[StageOutcome]
+) -> Stage:
+    """Return `stage` with the steps that take as many floating-point operations as the run.
+
+    A step's cost and batch are those of the run's first stage with the end task, preferably one
+    that trains or freezes the body alike. It is evaluated on dev as often as the run was.
+    """
+
+    def passes(of: Stage) -> int:  # cost of a step's passes through the body, in forward passes
+        return 1 if of.freeze_body else 1 + BACKWARD
+
+    with_end_task = [outcome for outcome in outcomes if END_TASK in outcome.cost.flops]
+    alike = [o for o in with_end_task if stages[o.name].freeze_body == stage.freeze_body]
+    reference = (alike or with_end_task)[0]
+    step = reference.cost.flops[END_TASK] / reference.steps
+    step *= passes(stage) / passes(stages[reference.name])
+    spent = sum(sum(outcome.cost.flops.values()) for outcome in outcomes)
+    steps = max(1, round(spent / step))
+    evaluations = sum(len(outcome.evaluations) for outcome in outcomes)
+    return replace(
+        stage,
+        batch_size=stages[reference.name].batch_size,
+        max_steps=steps,
+        max_epochs=None,
+        evaluate_every=math.ceil(steps / max(1, evaluations)),
+        patience=None,
+    )
+
+
+def fine_tuned(outcome: StageOutcome, test: SplitScores | None) -> Baseline:
+    """Return the scores of fine-tuning at equal cost as a baseline."""
+    return Baseline(
+        name=FINE_TUNING,
+        settings=f"{outcome.steps} steps, best after {outcome.best_step}",
+        dev=whole_of(outcome.dev or {}),
+        test=None if test is None else whole_of(test.metrics),
+        seconds=outcome.cost.seconds,
+    )

@@ -1,21 +1,25 @@
-"""Reads what a run is trained on: the end task, the auxiliary tasks, the encoder, the stages."""
+"""Checks a run's options, and reads what it trains: end task, auxiliary tasks, encoder, stages."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
+from annotated_types import Le
+from hydra.core.hydra_config import HydraConfig
 from hydra.utils import get_class
 from omegaconf import DictConfig, OmegaConf
+from pydantic import ConfigDict
 from torchmetrics import Metric
 
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Needs, Weighting
 from tartan.core.weighting.fixed import Uniform
-from tartan.data.end_task import EndTask, HeldOutText
+from tartan.data.end_task import HeldOutText
 from tartan.data.prepared import (
     SETTINGS,
     Auxiliary,
@@ -31,20 +35,120 @@ from tartan.evaluation.metrics import check_higher_is_better, check_metric
 from tartan.methods.checks import check_weighting
 from tartan.methods.module import TaskMixing
 from tartan.methods.stage import Stage
-from tartan.objectives.base import TaskObjective
+from tartan.methods.trainer import Precision
 from tartan.objectives.classification import class_weights
-from tartan.runs.settings import run_settings
-from tartan.settings import build, typed
+from tartan.runs.folder import as_given, option_of
+from tartan.settings import (
+    STRICT,
+    Checked,
+    Count,
+    Natural,
+    NonNegative,
+    Text,
+    build,
+    check_node,
+    typed,
+)
 
 log = logging.getLogger(__name__)
 
+Nodes = Mapping[str, Mapping[str, Any]]
 
-def enabled_stages(config: DictConfig, beside: Collection[str] = ()) -> dict[str, Stage]:
-    """Check all options of `config`, and return the method's enabled stages.
+_OF_STAGES = {
+    "accumulate_grad_batches", "barebones", "callbacks", "check_val_every_n_epoch",
+    "default_root_dir", "enable_checkpointing", "fast_dev_run", "gradient_clip_val",
+    "limit_test_batches", "limit_train_batches", "limit_val_batches", "logger", "max_epochs",
+    "max_steps", "overfit_batches", "plugins", "reload_dataloaders_every_n_epochs",
+    "use_distributed_sampler", "val_check_interval",
+}  # fmt: skip
+"""Options of Lightning's Trainer that a run sets itself."""
 
-    Options of the command that are none of a run's are named in `beside`.
-    """
-    settings = run_settings(config, beside)
+
+@dataclass
+class TrainerSettings(Checked):
+    """Options of Lightning's Trainer that a run reads; it takes others too (`conf/trainer/`)."""
+
+    __pydantic_config__ = ConfigDict(**STRICT | {"extra": "ignore"})
+
+    accelerator: str
+    precision: Precision
+    log_every_n_steps: Natural | None = None
+    enable_progress_bar: bool = True
+    strategy: Literal["auto", "single_device", "ddp", "fsdp"] = "auto"
+
+
+@dataclass
+class MethodSettings(Checked):
+    """A method: a list of stages (`conf/method/`)."""
+
+    name: str
+    stages: Mapping[str, Stage]
+
+
+@dataclass
+class RunSettings(Checked):
+    """Options of a run, and its groups (`conf/config.yaml`)."""
+
+    seed: Natural
+    data_dir: str | None
+    cache_dir: Text
+    micro_batch_size: Count | None
+    packed: bool
+    gradient_checkpointing: bool
+    evaluation_batch_size: Count
+    max_steps: Count | None
+    evaluate_test: bool
+    checkpoint_minutes: NonNegative
+    non_finite_patience: Count
+    fine_tuning_baseline: Stage | None
+    num_workers: Annotated[Natural, Le(256)] | None  # more can only be a slip
+    metrics: Nodes
+    run: Mapping[str, Any]
+    task: Mapping[str, Any]
+    auxiliary: Mapping[str, Any]
+    encoder: Mapping[str, Any]
+    classifier: Mapping[str, Any]
+    weighting: Mapping[str, Any]
+    method: MethodSettings
+    trainer: TrainerSettings
+    logger: Nodes
+    callbacks: Nodes
+    paths: Mapping[str, Any]
+
+
+_READERS = {"encoder.name": ".PretrainedEncoder", "task.name": ".FileTask", "method.name": ""}
+"""Options that name a thing in results, and the class for which the name also chooses it."""
+
+
+def run_settings(config: DictConfig) -> RunSettings:
+    """Return the options of a run, all of them checked, those of its classes too."""
+    read = {field.name for field in fields(RunSettings)}
+    read |= set(re.findall(r"\$\{(\w+)", OmegaConf.to_yaml(config)))  # what others refer to
+    if unread := sorted({*map(str, config)} - read):
+        raise UserError(f"there is no option {unread[0]}, and no option refers to it")
+    for name in sorted(_OF_STAGES & {*config.trainer}):
+        raise UserError(f"trainer.{name} is not read: options of stages and runs set it")
+    given = set(map(option_of, overrides_of_run()))
+    for option, reader in _READERS.items():
+        target = str(OmegaConf.select(config, option.replace(".name", "._target_")) or "tartan.")
+        chooses = bool(reader) and target.endswith(reader)
+        # one thing would be trained under another's name
+        if option in given and target.startswith("tartan.") and not chooses:
+            raise UserError(f"{option} would only rename what is chosen otherwise; leave it out")
+    settings = typed(config, RunSettings)
+    for group in ("task", "encoder", "classifier", "weighting", "auxiliary"):
+        check_node(config[group], group)
+    return settings
+
+
+def overrides_of_run() -> list[str]:
+    """Return the options of the command line; none in a program."""
+    return as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
+
+
+def enabled_stages(config: DictConfig) -> dict[str, Stage]:
+    """Check all options of `config`, and return the method's enabled stages."""
+    settings = run_settings(config)
     auxiliary_settings(config)
     method, cap, adapts = settings.method, settings.max_steps, has_no_end_task(config)
     stages = {name: stage for name, stage in method.stages.items() if stage.enabled}
@@ -102,7 +206,11 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     if not isinstance(source, HeldOutText):
         check_metric(source.metric, config.metrics)
         task = source.load()
-        classification = _classification(config, task)
+        head: Any = OmegaConf.to_container(config.classifier, resolve=True)
+        options: dict[str, Any] = {"classes": len(task.labels)}
+        if (weights := head.pop("class_weights", None)) is not None:
+            options["class_weights"] = class_weights(weights, task.labels, task.label_counts)
+        classification = build(head, "classifier", **options)
         for name, node in config.metrics.items():  # imported, so that a module can be made of it
             metric = build(node, f"metrics.{name}", num_classes=len(task.labels))
             if name == source.metric and isinstance(metric, Metric):
@@ -110,19 +218,8 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     encoder = load_encoder(build(config.encoder, "encoder"))
     if config.gradient_checkpointing:
         encoder.recompute_activations()
-    options, cache = auxiliary_settings(config), Path(config.cache_dir).expanduser()
-    return assemble(AuxiliaryContext(task, encoder, options, cache), used, classification)
-
-
-def _classification(config: DictConfig, end_task: EndTask) -> TaskObjective[Any]:
-    """Return the end task's objective, with class weights if asked for."""
-    node: Any = OmegaConf.to_container(config.classifier, resolve=True)
-    options: dict[str, Any] = {"classes": len(end_task.labels)}
-    weights = node.pop("class_weights", None)
-    if weights is not None:
-        options["class_weights"] = class_weights(weights, end_task.labels, end_task.label_counts)
-    objective: TaskObjective[Any] = build(node, "classifier", **options)
-    return objective
+    settings, cache = auxiliary_settings(config), Path(config.cache_dir).expanduser()
+    return assemble(AuxiliaryContext(task, encoder, settings, cache), used, classification)
 
 
 def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:

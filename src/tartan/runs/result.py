@@ -29,10 +29,10 @@ Evaluation = Annotated[tuple[Count, float], Strict(False)]
 
 
 class Auxiliary(Plain):
-    """An auxiliary task's examples: `kind` is `task` (TAPT) or `domain` (DAPT).
+    """Examples of an auxiliary task of kind `task` (TAPT) or `domain` (DAPT).
 
-    `size` is in multiples of the training examples; `decontaminated` counts what was left out
-    because it overlaps with dev or test texts, if that was asked for.
+    `size` is in multiples of the training examples; `decontaminated` counts texts that were left
+    out for dev or test texts in them.
     """
 
     kind: str
@@ -44,10 +44,7 @@ class Auxiliary(Plain):
 
 
 class Scores(Plain):
-    """Metrics of a split, or of its unseen examples: None where there are none.
-
-    `confusion` has the number of examples by label (rows) and prediction (columns).
-    """
+    """Metrics of a split or part; `confusion` counts by label (rows) and prediction (columns)."""
 
     examples: Count
     metrics: dict[str, float] | None
@@ -55,7 +52,7 @@ class Scores(Plain):
 
 
 class Split(Plain):
-    """Scores of a whole split, and of its unseen examples alone."""
+    """Scores of a whole split, and of its examples whose text is not in train."""
 
     whole: Scores
     unseen: Scores
@@ -85,16 +82,10 @@ class Stage(Plain):
     steps: Count
     best_step: Count | None = None
     skipped: Count = 0
-    cost: Spent = Field(default_factory=Spent)
+    cost: Spent = Spent()
     measured: Measured
     final_task_weights: dict[str, float] = Field(default_factory=dict)
     evaluations: list[Evaluation] = Field(default_factory=list)
-
-    @property
-    def accounts(self) -> set[str]:
-        """Names under which costs were counted or weights kept: of tasks, and more."""
-        cost = self.cost
-        return {*cost.tokens, *cost.examples, *(cost.flops or {}), *self.final_task_weights}
 
     @property
     def flops(self) -> float | None:
@@ -116,10 +107,7 @@ class TrainSplit(Plain):
 
 
 class Baseline(Plain):
-    """The metrics of another classifier on the same splits: `tf_idf` or `fine_tuning`.
-
-    `seconds` is the wall time of training and evaluations on dev; None where it is negligible.
-    """
+    """The metrics of another classifier on the same splits: `tf_idf` or `fine_tuning`."""
 
     name: str
     settings: str = ""
@@ -139,8 +127,6 @@ class Machine(Plain):
 
 class Result(Plain):
     """The result of a finished run.
-
-    Entries that are not needed to compare runs have defaults: files of earlier versions lack some.
 
     Attributes:
         weighting: name of the weighting; None where no stage weighted tasks.
@@ -175,7 +161,7 @@ class Result(Plain):
     cost: dict[str, Count | Amount] = Field(default_factory=dict)
     measured: dict[str, Amount] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
-    machine: Machine = Field(default_factory=Machine)
+    machine: Machine = Machine()
     setting_id: str = ""
     data_id: str = ""
     label: str = ""
@@ -202,10 +188,8 @@ class Result(Plain):
     @property
     def is_joint(self) -> bool:
         """Whether a stage trained the end task together with auxiliary tasks."""
-        return any(
-            END_TASK in stage.accounts and not stage.accounts.isdisjoint(self.auxiliaries)
-            for stage in self.stages
-        )
+        counted = ({*one.cost.tokens, *(one.cost.flops or {})} for one in self.stages)
+        return any(END_TASK in tasks and tasks & self.auxiliaries.keys() for tasks in counted)
 
     @property
     def test(self) -> Split:

@@ -30,17 +30,17 @@ from tartan.methods.module import TaskMixing
 from tartan.methods.parts import METRICS, keep_heads
 from tartan.methods.shards import load_whole_state, whole_state
 from tartan.methods.stage import Stage
-from tartan.runs.baselines import (
+from tartan.runs.card import write_card
+from tartan.runs.folder import CONFIG, INPUTS, check_same_inputs, exclusive_run
+from tartan.runs.identity import identified
+from tartan.runs.outcome import (
     FINE_TUNING,
     at_equal_cost,
     fine_tuned,
     requested_baseline,
+    result_of,
     tf_idf_baseline,
 )
-from tartan.runs.card import write_card, write_encoder_card
-from tartan.runs.folder import CONFIG, INPUTS, check_same_inputs, exclusive_run
-from tartan.runs.identity import identified
-from tartan.runs.outcome import result_of
 from tartan.runs.prepare import (
     auxiliaries_of,
     enabled_stages,
@@ -58,22 +58,29 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
     Raises:
         UserError: an option or the data are invalid; raised before any training starts.
     """
+    # settings
     folder = Path(folder)
     config.run.folder = str(folder)
     keep_freed_memory()
     stages, fine_tuning = enabled_stages(config), requested_baseline(config)
+
+    # data
     prepared = prepare(config, stages)
     with exclusive_run(folder), disk_advice(folder), clean_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now
         if known is not None:
             return known
         check_same_inputs(prepared.fingerprints, folder)
-        chain = StageChain(config, folder, prepared, stages)
         if is_main_process():
             _begin(config, folder, prepared)
-        tested = bool(config.evaluate_test and prepared.has_test)
+
+        # module, callbacks, trainer, fit: of each stage, which continues with the weights before it
+        chain = StageChain(config, folder, prepared, stages)
         start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
         outcomes = [chain.run(name, stage) for name, stage in stages.items()]
+
+        # test: of the stage that did best on dev, after a baseline that is trained on another copy
+        tested = bool(config.evaluate_test and prepared.has_test)
         baselines = []
         if fine_tuning is not None:
             load_whole_state(prepared.encoder.body, start)
@@ -84,19 +91,17 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
             baselines.append(fine_tuned(outcome, scores))
         chosen = chain.keep_best()
         test = evaluate_on_test(chosen.module, chain.data(), config) if tested else None
+
+        # result
         result = identified(result_of(config, prepared, outcomes, chosen, test), config)
         exported = folder / ("classifier" if prepared.held_out is None else "encoder")
         chosen.module.save_pretrained(exported)  # all processes: they may have shards of it
         if is_main_process():
-            if prepared.held_out is None:
-                simple = tf_idf_baseline(config, prepared.end_task)
-                baselines += [] if simple is None else [simple]
-                result = result.model_copy(update={"baselines": baselines})
+            if prepared.held_out is None and (simple := tf_idf_baseline(config, prepared.end_task)):
+                baselines.append(simple)
+            result = result.model_copy(update={"baselines": baselines})
             _draw(result, outcomes, folder)  # the card shows it
-            if prepared.held_out is None:
-                write_card(result, config, folder)
-            else:
-                write_encoder_card(result, config, exported)
+            write_card(result, config, exported)
             write_result(result, folder)  # last: it says that the run is finished
     return result
 

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
 
+from tartan.core.task_names import END_TASK
 from tartan.errors import printable
-from tartan.evaluation.monitor import PERPLEXITY, Monitor
+from tartan.evaluation.monitor import PERPLEXITY
 from tartan.runs.folder import RESULT
-from tartan.runs.result import Result, Scores, Stage
+from tartan.runs.result import Result
 
 _SHOWN = 8
 """Maximum number of auxiliary tasks whose weights are listed: those with the largest weights."""
@@ -19,7 +19,6 @@ _TITLES = {"tf_idf": "TF-IDF", "fine_tuning": "fine-tuning"}
 _FILES = {
     "result": RESULT,
     "weights over time": "task_weights.png",
-    "weights by factor": "factor_weights.png",
     "split of each row": "splits.csv",
     "classifier": "classifier",
     "encoder": "encoder",
@@ -35,9 +34,14 @@ def print_summary(result: Result, folder: Path, console: Console | None = None) 
 
     show(f"{result.method} on {result.task}, {result.encoder}, seed {result.seed}")
     console.print(_scores(result), markup=False)
-    show(f"{result.seconds:,.0f} s: {'; '.join(_length(s, result) for s in result.stages)}")
-    if result.final_task_weights:
-        show(f"task weights  {_weights(result.final_task_weights)}")
+    steps = ", ".join(f"{stage.name} {stage.steps:,} steps" for stage in result.stages)
+    best = result.chosen or {"step": "?", "stage": "?"}
+    show(f"{result.seconds:,.0f} s: {steps}; best after step {best['step']} of {best['stage']}")
+    if weights := result.final_task_weights:
+        largest = sorted(weights, key=lambda name: (name != END_TASK, -weights[name]))[: _SHOWN + 1]
+        more = f"  and {len(weights) - len(largest)} more" if len(weights) > len(largest) else ""
+        listed = "  ".join(f"{name} {weights[name]:.3f}" for name in largest)
+        show(f"task weights  {listed}{more}")
     for stage in result.stages:
         if stage.skipped:
             show(f"{stage.name}: {stage.skipped:,} updates were not finite, and skipped")
@@ -49,39 +53,17 @@ def print_summary(result: Result, folder: Path, console: Console | None = None) 
 
 def _scores(result: Result) -> Table:
     """Return the table of the metric that chose the checkpoint, of the run and its baselines."""
-    metric, baselines = result.metric, result.baselines
-    table = Table("split")
-    for title in (metric, *(_TITLES.get(one.name, one.name) for one in baselines), "examples"):
+    metric, table = result.metric, Table("split")
+    names = (_TITLES.get(baseline.name, baseline.name) for baseline in result.baselines)
+    for title in (metric, *names, "examples"):
         table.add_column(printable(title), justify="right")
     for split, evaluated in result.evaluated.items():
-        parts = {"whole": split, "unseen": f"{split}, not in train"}
-        if metric == PERPLEXITY:
-            parts = {"whole": "held-out texts"}
-        elif evaluated.unseen.examples == evaluated.whole.examples:
-            del parts["unseen"]
-        for part, title in parts.items():
-            scores: Scores = getattr(evaluated, part)
-            others = [getattr(one, split) if part == "whole" else None for one in baselines]
-            cells = [_cell(metrics, metric) for metrics in (scores.metrics, *others)]
+        others = [getattr(baseline, split) for baseline in result.baselines]
+        rows = {"held-out texts" if metric == PERPLEXITY else split: (evaluated.whole, others)}
+        if evaluated.unseen.examples != evaluated.whole.examples:
+            rows[f"{split}, not in train"] = (evaluated.unseen, [None] * len(others))
+        for title, (scores, beside) in rows.items():
+            values = [(metrics or {}).get(metric) for metrics in (scores.metrics, *beside)]
+            cells = ["-" if value is None else f"{value:.4f}" for value in values]
             table.add_row(title, *cells, f"{scores.examples:,}")
     return table
-
-
-def _cell(metrics: Mapping[str, float] | None, name: str) -> str:
-    return f"{metrics[name]:.4f}" if metrics and name in metrics else "-"
-
-
-def _length(stage: Stage, result: Result) -> str:
-    """Return how many steps a stage took, and after how many dev was best, if not at the end."""
-    merit = Monitor(result.metric).merit
-    best, _ = max(stage.evaluations, key=lambda one: merit(one[1]), default=(stage.steps, 0.0))
-    words = f"{stage.name} {stage.steps:,} steps"
-    return words if best == stage.steps else f"{words}, best after {best:,}"
-
-
-def _weights(weights: Mapping[str, float]) -> str:
-    first, *others = weights.items()
-    if len(others) > _SHOWN:
-        others = sorted(others, key=lambda pair: -pair[1])[:_SHOWN]
-    more = f"  and {len(weights) - 1 - len(others)} more" if len(weights) > _SHOWN + 1 else ""
-    return "  ".join(f"{name} {weight:.3f}" for name, weight in [first, *others]) + more

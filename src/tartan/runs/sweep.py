@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 import shutil
 import time
-from collections import defaultdict
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 from hydra.core.hydra_config import HydraConfig
@@ -28,17 +25,13 @@ VARIABLE = "TARTAN_SWEEP"
 """Environment variable that tells a sweep's jobs, in any process, where to report."""
 RECORDS = ".sweeps"
 """Folder below the runs' folder that holds one folder for each sweep."""
-RUN_NEXT = "run_next.txt"
-"""File in a search's folder with the command to run next."""
-_OF_THE_SEARCH = ("evaluate_test", "search", "seed", "hydra.sweep.dir")
-"""Options of a search's jobs that are not part of the settings that it compares."""
 
 
 class RunCallback(Callback):
     """Checks the folder that Hydra writes to; prints a table at the end of a sweep.
 
-    The exit code of a sweep is 1 if any job failed. It is a Hydra callback, of whose exceptions
-    Hydra only warns. Launchers pass it to the processes and machines on which jobs run.
+    It ends the process where something is wrong: of a callback's exceptions Hydra only warns.
+    Launchers pass it to the processes and machines on which jobs run.
     """
 
     def __init__(self) -> None:
@@ -57,13 +50,12 @@ class RunCallback(Callback):
         _check_folder(config, folder)
         if any(option_of(one) == "hydra.run.dir" for one in as_given(config.hydra.overrides.hydra)):
             stop("with -m, hydra.run.dir names no folder; hydra.sweep.dir=FOLDER holds all jobs'")
-        record = folder / RECORDS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
+        self._folder = folder / RECORDS / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}-{os.getpid()}"
         try:
-            record.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            stop(f"cannot write {record} ({error.strerror}); name one: hydra.sweep.dir=FOLDER")
-        self._folder = record
-        os.environ[VARIABLE] = str(record)
+            stop(f"{error.filename}: {error.strerror}; name a folder: hydra.sweep.dir=FOLDER")
+        os.environ[VARIABLE] = str(self._folder)
 
     def on_job_start(self, config: DictConfig, **kwargs: Any) -> None:
         """Set the environment variable in the job's process, which a cluster may not pass on."""
@@ -78,12 +70,10 @@ class RunCallback(Callback):
             shutil.rmtree(folder)
             stop("this sweep had no jobs: a glob(...) matches nothing")
         for job in jobs:  # another process may have finished meanwhile what it ran
-            if job["state"] == "runs elsewhere" and _result(job).is_file():
+            if job["state"] == "runs elsewhere" and (Path(job["folder"]) / RESULT).is_file():
                 job["state"] = "finished before"
         left = [job for job in jobs if not job["state"].startswith("finished")]
         print_table(jobs, left)
-        if not config.get("evaluate_test", True):
-            write_run_next(jobs, Path(config.hydra.sweep.dir))
         if left:
             raise SystemExit(1)
 
@@ -98,19 +88,17 @@ def _check_folder(config: DictConfig, folder: Path) -> None:
         stop(error)
 
 
-def _result(job: dict[str, Any]) -> Path:
-    return Path(job["folder"]) / RESULT
-
-
-def report_job(number: int, state: str, folder: Path, command: str, cause: str = "") -> None:
-    """Report the state of job `number` to the sweep, if there is one.
+def report_job(
+    number: int, state: str, folder: Path, command: str, cause: str = "", dev: float | None = None
+) -> None:
+    """Report the state of job `number` to the sweep, if there is one, and its metric on dev.
 
     It is `started`, `finished`, `finished before`, `runs elsewhere` or `failed`, with the cause.
     """
     if VARIABLE in os.environ:
         entry = {"number": number, "state": state, "folder": str(folder), "command": command}
         path = Path(os.environ[VARIABLE]) / f"{number:06d}.json"
-        write_text_durably(path, json.dumps(entry | {"cause": cause}))
+        write_text_durably(path, json.dumps(entry | {"cause": cause, "dev": dev}))
 
 
 def print_table(jobs: Sequence[dict[str, Any]], left: Sequence[dict[str, Any]]) -> None:
@@ -120,44 +108,14 @@ def print_table(jobs: Sequence[dict[str, Any]], left: Sequence[dict[str, Any]]) 
     from rich.text import Text
 
     console = Console()
-    columns = (Column("job", justify="right"), "state", Column("folder", overflow="fold"))
+    columns = (Column("job", justify="right"), "state", "dev", Column("folder", overflow="fold"))
     table = Table(*columns, title="sweep", title_justify="left", title_style="bold")
     for job in jobs:
         state = "died" if job in left and job["state"] == "started" else job["state"]
-        table.add_row(str(job["number"]), state, Text(os.path.relpath(job["folder"])))
+        dev = "-" if job["dev"] is None else f"{job['dev']:.4f}"
+        table.add_row(str(job["number"]), state, dev, Text(os.path.relpath(job["folder"])))
     console.print(table)
     for job in left:
         cause = job["cause"] or "its process ended without a word; run it to continue"
-        for line in (f"job {job['number']}: {cause}", f"  {job['command']}"):
-            # a command must not be wrapped, so that it can be copied
-            console.print(printable(line), soft_wrap=True, highlight=False, markup=False)
-
-
-def write_run_next(jobs: Sequence[dict[str, Any]], folder: Path) -> None:
-    """Write and print the command with the settings that did best on dev, if a job is finished.
-
-    Jobs that differ only in their seed count by their mean; of equal settings the first is taken.
-    """
-    from tartan.runs.result import Result, read_result  # it takes time that --help has not
-
-    results: dict[tuple[str, ...], list[Result]] = defaultdict(list)
-    for job in jobs:
-        if _result(job).is_file():
-            result = read_result(Path(job["folder"]), finite=False)
-            _, _, *arguments = shlex.split(job["command"])
-            settings = tuple(o for o in arguments if option_of(o) not in _OF_THE_SEARCH)
-            results[settings].append(result)
-    if not results:
-        return
-    ranked = sorted(results, key=lambda settings: -fmean(r.merit for r in results[settings]))
-    means = {settings: fmean(r.dev_score for r in results[settings]) for settings in ranked}
-    best = ranked[0]
-    command = shlex.join(["tartan", "run", "-m", *best, "seed=0,1,2"])
-    lines = [
-        f"# dev {means[best]:.4f}, the best of {len(ranked)} settings; not evaluated on test yet",
-        command,
-        "",
-        *(f"# {means[settings]:.4f}  {' '.join(settings)}" for settings in ranked),
-    ]
-    write_text_durably(folder / RUN_NEXT, "\n".join(lines) + "\n")
-    print(f"best on dev: {means[best]:.4f}; run this next ({folder / RUN_NEXT}):\n  {command}")
+        # not wrapped, so that it can be copied
+        print(printable(f"job {job['number']}: {cause}\n  {job['command']}"))
