@@ -82,10 +82,7 @@ def disk_advice(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def process_lock(path: Path, busy: str) -> Iterator[None]:
-    """Hold the lock file `path`, which stays there, for as long as this process lives.
-
-    A `BusyError` with the message `busy` says that another process holds it.
-    """
+    """Hold a lock file while this process lives; a `BusyError` says `busy` if another holds it."""
     from filelock import FileLock, Timeout
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -126,11 +123,7 @@ def share_weights(folder: Path, other: str) -> None:
 
 
 def is_inside(path: Path, folder: Path) -> bool:
-    """Return whether `path`, with links followed, is in `folder`.
-
-    The links of a folder in the Hub's cache (`snapshots/COMMIT`) lead to the folder `blobs` beside
-    it, which counts as inside.
-    """
+    """Return whether `path`, links followed, is in `folder`, or in `blobs` of the Hub's cache."""
     # not resolve(), which raises an error for a link to itself
     target, base = Path(os.path.realpath(path)), Path(os.path.realpath(folder))
     above = [at.parent for at in (base, *base.parents) if at.parent.name == "snapshots"]
@@ -144,10 +137,7 @@ def paths_in(folder: Path) -> Iterator[Path]:
 
 
 def check_written_folder(folder: Path) -> None:
-    """Raise a `UserError` if a link in `folder` leads out of it, or something is a pipe.
-
-    To write through the link would change a file elsewhere; to a pipe, wait for ever.
-    """
+    """Refuse a folder with pipes, or with links by which files elsewhere would be written."""
     for path in paths_in(folder):
         try:
             mode = path.lstat().st_mode
@@ -198,11 +188,7 @@ def violation(error: ValidationError) -> str:
 
 
 def read_yaml(path: Path) -> Any:
-    """Return a YAML file's mappings, lists and scalars.
-
-    A `UserError` refuses tags, references (with which a few lines could fill the memory), and what
-    is nested too deeply.
-    """
+    """Return a YAML file's plain content; no tags, references (memory bombs) or deep nesting."""
     text, depth = read_bytes(path).decode("utf-8", errors="replace"), 0
     try:
         for event in yaml.parse(text, Loader=_LOADER):
@@ -236,10 +222,7 @@ def code_block(text: str, language: str) -> str:
 
 
 def check_reachable(url: str, what: str) -> None:
-    """Raise a `UserError` if no server answers at `url` within `CONNECT_TIMEOUT_S`.
-
-    The clients that download would retry for 20 seconds and more before they give up.
-    """
+    """Raise a `UserError` if no server answers at `url`; clients would retry for 20 s and more."""
     if os.environ.get("HF_HUB_OFFLINE", "0").lower() in ("1", "true", "yes", "on"):
         raise UserError(f"could not fetch {what}: HF_HUB_OFFLINE is set; {OFFLINE}")
     try:

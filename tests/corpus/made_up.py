@@ -60,7 +60,6 @@ def options(sources: Path, output: Path, workers: int = 1, metadata=(), tasks=No
     defaults: dict[str, Any] = {
         "field_of_study": (),
         "deduplicate": True,
-        "near_duplicates": False,
         "decontaminate": 12 if tasks else None,
         "bad_records": "refuse",
         "data_dir": None,

@@ -107,7 +107,7 @@ def test_the_manifest_says_what_was_read_kept_and_left_out(tmp_path):
         "read": 5, "kept": 1, "other_field": 1, "no_text": 1, "bad": 2, "filtered": 0,
     }  # fmt: skip
     assert manifest.counts["examples"] == {
-        "made": 3, "too_short": 1, "contaminated": 0, "repeated": 1, "near_repeated": 0, "kept": 1,
+        "made": 3, "too_short": 1, "contaminated": 0, "repeated": 1, "kept": 1,
     }  # fmt: skip
     assert manifest.counts["words"] == 2
     (shard,) = manifest.shards

@@ -1,4 +1,4 @@
-"""What is left out besides exact repeats: evaluated texts, near-duplicates, poor articles."""
+"""What is left out besides exact repeats: evaluated texts, poor articles."""
 
 from __future__ import annotations
 
@@ -55,22 +55,6 @@ def test_examples_with_texts_of_dev_and_test_stay_out_and_are_counted(tmp_path, 
     built(tmp_path / "in", tmp_path / "plain", decontaminate=12)
     with pytest.raises(UserError, match="of other evaluated;"):
         built(tmp_path / "in", tmp_path / "plain", tasks={"task": config})
-
-
-def test_of_near_duplicates_one_stays_whatever_the_number_of_workers(tmp_path):
-    rng = random.Random(2)
-    texts = [sentence(rng, 60) for _ in range(12)]
-    near = [" ".join(["once", *text.split()]) for text in texts[:4]]
-    write_shard(tmp_path / "in" / "a.jsonl", [{"text": text} for text in texts])
-    write_shard(tmp_path / "in" / "b.jsonl", [{"text": text} for text in [*near, texts[5]]])
-    corpus = built(tmp_path / "in", tmp_path / "out", near_duplicates=True)
-    kept = texts_of(tmp_path / "out")
-    assert [text for text in kept if text in texts[4:]] == texts[4:]
-    assert all((one in kept) != (other in kept) for one, other in zip(texts, near, strict=False))
-    counts = corpus.counts["examples"]
-    assert (counts["repeated"], counts["near_repeated"], counts["kept"]) == (1, 4, 12)
-    assert built(tmp_path / "in", tmp_path / "two", near_duplicates=True, workers=2) == corpus
-    assert contents(tmp_path / "two") == contents(tmp_path / "out")
 
 
 def filters(*options):

@@ -1,9 +1,4 @@
-"""Builds a corpus folder from files of articles, in steps that are resumed where they stopped.
-
-Each source file becomes a part: its examples and their digests. The digests of all parts tell which
-examples repeat an earlier one; each part is then written again without these, as a shard. No step
-depends on the number of processes, or on what was interrupted.
-"""
+"""Builds a corpus folder from files of articles, in steps that are resumed where they stopped."""
 
 from __future__ import annotations
 
@@ -35,10 +30,7 @@ Say: TypeAlias = Callable[[str], object]
 
 
 def build_corpus(options: Options, say: Say) -> Manifest:
-    """Build a corpus, continue building it, or find that it is finished.
-
-    `say` takes a line about the progress.
-    """
+    """Build a corpus, or continue, or find it finished; `say` takes lines about the progress."""
     logger.disable("datatrove")  # its log would bury the one line of an error
     output = Path(str(options.output)).expanduser()
     steps = Steps(
@@ -108,7 +100,6 @@ def _finish(output: Path) -> None:
     records["filtered"] = 2 * records["read"] - sum(records.values())
     examples = {n: total[n] for n in ("made", "too_short", "contaminated", "repeated")}
     examples["kept"] = kept
-    examples["near_repeated"] = 2 * examples["made"] - sum(examples.values())
     counts: dict[str, Any] = {"records": records, "examples": examples}
     counts["words"] = sum(shard["words"] for shard in shards)
     counts["metadata"] = {name: total[f"metadata_{name}"] for name in ("read", "bad")}

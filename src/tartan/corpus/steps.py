@@ -7,7 +7,6 @@ What it writes, into the folder `building/`, depends on its rank alone:
 - `metadata-i.ids`: of metadata file i, digests of the articles to take, uint64.
 - `examples-i.arrow`, `.keys`, `.marks`: of source file i, the examples, a digest of each (uint64),
   and whether each repeats another (bool).
-- `near/`: what MinHash finds among the examples that repeat no other.
 - `shard-i-of-n.arrow`: a shard, until the manifest is written.
 """
 
@@ -25,8 +24,6 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from datatrove.data import Document
-from datatrove.pipeline import dedup
-from datatrove.utils.hashing import HashConfig
 from datatrove.utils.word_tokenizers import WhitespaceTokenizer
 from omegaconf import DictConfig
 
@@ -51,8 +48,6 @@ ROWS, CHARACTERS = 10_000, 1 << 24
 """Numbers of examples and of their characters at which a record batch ends."""
 Counts: TypeAlias = dict[str, Any]
 Task: TypeAlias = Callable[[int], Counts]
-# not xxHash: its 4th version refuses what datatrove passes to it
-_MIN_HASH = dedup.MinhashConfig(hash_config=HashConfig(hash_fc="sha1"))
 Listed: TypeAlias = Text | Sequence[Text] | None
 Node = Mapping[str, Any]
 
@@ -76,7 +71,6 @@ class Options(Checked):
     field_of_study: Listed
     examples: ExampleOptions
     deduplicate: bool
-    near_duplicates: bool
     decontaminate: Count | None
     tasks: Mapping[str, Node]
     bad_records: Literal["refuse", "skip"]
@@ -102,7 +96,7 @@ class Options(Checked):
         examples = asdict(self.examples)
         if self.examples.by != "words":
             del examples["words"]
-        names = ("deduplicate", "near_duplicates", "decontaminate", "filters")
+        names = ("deduplicate", "decontaminate", "filters")
         fields = {"field_of_study": sorted(listed(self.field_of_study))}
         return examples | fields | {name: getattr(self, name) for name in names}
 
@@ -150,10 +144,6 @@ class Steps:
         yield "metadata", len(self.metadata), self.choose_articles
         yield "examples", count, self.write_examples
         yield "repeats", 1, self.write_repeats
-        if self.options.near_duplicates:
-            yield "signatures", count, self.write_signatures
-            yield "pairs", _MIN_HASH.num_buckets, self.write_pairs
-            yield "clusters", 1, self.write_clusters
         yield "shards", count, self.write_shard
 
     def choose_articles(self, rank: int) -> Counts:
@@ -204,26 +194,6 @@ class Steps:
         for file, marks in zip(files, np.split(repeated, ends), strict=True):
             file.with_suffix(".marks").write_bytes(marks.tobytes())
         return {"repeated": int(repeated.sum())}
-
-    def write_signatures(self, rank: int) -> Counts:
-        """Let MinHash sign the examples of a part that repeat no other."""
-        texts = (text for b in self._kept_batches(rank) for text in b.column("text").to_pylist())
-        folder = str(self.building / "near" / "signatures")
-        step = dedup.MinhashDedupSignature(folder, _MIN_HASH, SpaceTokenizer())
-        step.run((Document(text, "") for text in texts), rank, len(self.sources))
-        return {}
-
-    def write_pairs(self, rank: int) -> Counts:
-        """Let MinHash find the pairs of one bucket."""
-        folders = (str(self.building / "near" / name) for name in ("signatures", "pairs"))
-        dedup.MinhashDedupBuckets(*folders, config=_MIN_HASH).run(None, rank, _MIN_HASH.num_buckets)
-        return {}
-
-    def write_clusters(self, rank: int) -> Counts:
-        """Let MinHash list all examples of a cluster but one."""
-        near = self.building / "near"
-        dedup.MinhashDedupCluster(str(near / "pairs"), str(near), _MIN_HASH).run()
-        return {}
 
     def write_shard(self, rank: int) -> Counts:
         """Write the kept examples of a part as a shard; return what the manifest says of it."""
@@ -276,13 +246,9 @@ class Steps:
         return not wanted or not wanted.isdisjoint(map(str.casefold, fields_of(record)))
 
     def _kept_batches(self, rank: int) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a part without its repeats, and what MinHash has listed so far."""
-        part = self._path("examples", rank, ".arrow")
+        """Yield the batches of a part without its repeats."""
+        part, start = self._path("examples", rank, ".arrow"), 0
         kept = ~np.fromfile(part.with_suffix(".marks"), bool)
-        near = self.building / "near" / f"{rank:06d}.remove"
-        if near.is_file():
-            kept[np.flatnonzero(kept)[np.fromfile(near, "<u4")]] = False
-        start = 0
         with pa.memory_map(str(part)) as mapped, pa.ipc.open_stream(mapped) as stream:
             for batch in stream:
                 chosen = batch.filter(pa.array(kept[start : start + len(batch)]))

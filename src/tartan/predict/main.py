@@ -1,7 +1,4 @@
-"""The command `tartan predict model=FOLDER input=FILE output=FILE`.
-
-Only Hydra is imported here, so that `--help` answers at once.
-"""
+"""The command `tartan predict`; heavy modules are imported inside, so that --help is quick."""
 
 from __future__ import annotations
 

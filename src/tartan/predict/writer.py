@@ -54,10 +54,7 @@ class Writer:
             yield
 
     def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> None:
-        """Write rows with the probability of each label, float32 `(rows, labels)`.
-
-        A `UserError` says that the format cannot hold them.
-        """
+        """Write rows with the probability of each label, float32 `(rows, labels)`."""
         predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
         self.counts.update(predicted)
         records = []

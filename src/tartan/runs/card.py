@@ -24,10 +24,7 @@ _FEW = 20
 
 
 def write_card(result: Result, config: DictConfig, model: Path) -> None:
-    """Write `README.md` and the figure of the task weights into the folder of a run's model.
-
-    It is a classifier, or an encoder that was adapted to text.
-    """
+    """Write `README.md` and the figure of the weights beside a run's classifier or encoder."""
     figure, base = model.parent / _FIGURE, str(config.encoder.get("name", ""))
     if figure.is_file():
         shutil.copyfile(figure, model / _FIGURE)

@@ -1,7 +1,4 @@
-"""The command `tartan run +experiment=acl_arc_meta`, and Hydra's sweeps with `-m`.
-
-Only Hydra is imported here, so that `--help` answers at once; the rest is imported in the run.
-"""
+"""The command `tartan run +experiment=acl_arc_meta`; heavy modules are imported in the run."""
 
 from __future__ import annotations
 
@@ -124,10 +121,7 @@ def _run_folder() -> Path:
 
 
 def exit_code(stop: SystemExit) -> int:
-    """128 + the signal's number; Lightning itself leaves with 0 on SIGTERM and 1 on Ctrl-C.
-
-    A process that a run started leaves with 0, or Lightning would kill the main one.
-    """
+    """Return 128 + the signal's number; 0 in a started process, or Lightning kills the main."""
     if not is_main_process():
         return 0
     if isinstance(stop.__context__, KeyboardInterrupt):

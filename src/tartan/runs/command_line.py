@@ -37,11 +37,7 @@ def stop(reason: object) -> NoReturn:
 
 
 def run_command_line(main: Callable[[], object]) -> None:
-    """Call Hydra's `main`; an invalid command line prints one line and exits with code 1.
-
-    Flags such as `-m` may stand anywhere, and the folder `conf` in the working folder is searched
-    too.
-    """
+    """Call Hydra's `main`, with flags in any place; what is wrong is one line, and exit code 1."""
     named = any(argument.startswith(("--config-dir", "-cd")) for argument in sys.argv)
     sys.argv[1:] = sorted(sys.argv[1:], key=_place)
     folder = Path("conf")
@@ -99,10 +95,7 @@ def quiet_at_closed_pipe() -> Iterator[None]:
 
 
 def run_child(command: Sequence[str]) -> int:
-    """Run a command, and return its exit code: 128 plus the signal's number if a signal ended it.
-
-    Ctrl-C reaches the command, too. It is waited for, so that a training writes its checkpoint.
-    """
+    """Run a command, which Ctrl-C lets finish; return its exit code, 128 + n after signal n."""
     child = subprocess.Popen(command)
     interrupted = False
     while child.returncode is None:
@@ -120,10 +113,7 @@ class _PrintableRecord(logging.LogRecord):
 
 
 def quiet_libraries() -> None:
-    """Silence notices and short progress bars; warnings about the run itself and errors stay.
-
-    Control characters in log messages are made visible, because they may come from files.
-    """
+    """Silence notices and short progress bars; make control characters in logs visible."""
     import datasets
     import transformers
 

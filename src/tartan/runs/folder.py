@@ -1,8 +1,4 @@
-"""A run's folder: its name, one process in it, and what has to be equal for a run to go on there.
-
-What an earlier run left is read as plain data: no class that a stored config names is built, and no
-reference in it is resolved, so that a folder from a stranger cannot run code.
-"""
+"""A run's folder: its name, one process in it, the same options and data; read as plain data."""
 
 from __future__ import annotations
 
@@ -85,10 +81,7 @@ def command_of(hydra: Any) -> str:
 
 
 def arguments_of(hydra: Any) -> list[str]:
-    """Return a job's arguments: a folder of configs, the options, then where runs are.
-
-    `hydra` are Hydra's own settings, as a config or as read from a file.
-    """
+    """Return a job's arguments from Hydra's own settings, a config or read from a file."""
     if OmegaConf.is_config(hydra):
         hydra = OmegaConf.to_container(hydra, resolve=False)
     sources = hydra["runtime"]["config_sources"]

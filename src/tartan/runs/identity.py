@@ -38,10 +38,7 @@ FOLLOWS_SEED = "the run's"
 
 
 def identified(result: Result, config: DictConfig) -> Result:
-    """Return the result with `setting_id`, `data_id` and `label`, by which reports group runs.
-
-    In `config`, references to the seed are not resolved yet.
-    """
+    """Return the result with its ids and label; references of `config` to the seed are open."""
     shared = options_of(cast(DictConfig, OmegaConf.merge(config, {"seed": FOLLOWS_SEED})))
     return result.model_copy(
         update={
@@ -60,10 +57,7 @@ def setting_id(result: Result, options: Mapping[str, Any]) -> str:
 
 
 def data_id(result: Result, *, drawn: bool) -> str:
-    """Return a digest of what has to be equal for runs to be compared.
-
-    Where the run's seed chose the examples (`drawn`), fingerprints count without it.
-    """
+    """Return a digest of what runs that are compared share; of drawn data, without the seed."""
     seed = re.compile(rf"\bseed([ =]){result.seed}\b")
     fingerprints = {
         split: seed.sub(r"seed\1", text) if drawn else text
@@ -73,10 +67,7 @@ def data_id(result: Result, *, drawn: bool) -> str:
 
 
 def options_read(result: Result, options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options that the run's training read, without its seed.
-
-    `auto` as precision is another on another machine.
-    """
+    """Return the options that the run's training read, without its seed; the precision as used."""
     unread = ["seed", "evaluation_batch_size", "fine_tuning_baseline", "task.split_seed"]
     unread += [] if result.auxiliaries else ["auxiliary."]
     unread += [] if result.is_joint or result.weighting else ["weighting."]

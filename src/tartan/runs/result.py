@@ -245,12 +245,7 @@ def write_result(result: Result, folder: Path) -> None:
 
 
 def read_result(folder: Path, *, finite: bool = True) -> Result:
-    """Read the result of the finished run in `folder`.
-
-    Raises:
-        UserError: the file is missing, damaged, or invalid; or a score is not finite and
-            `finite` asks for it, as statistics do.
-    """
+    """Read a finished run's result; a `UserError` where it is invalid, or not `finite` as asked."""
     result = read_json(folder / RESULT, Result)
     scores = [one for s in result.evaluated.values() for one in (s.whole.metrics, s.unseen.metrics)]
     scores += [one for baseline in result.baselines for one in (baseline.dev, baseline.test)]
@@ -261,11 +256,7 @@ def read_result(folder: Path, *, finite: bool = True) -> Result:
 
 
 def stored_result(config: DictConfig, folder: Path) -> Result | None:
-    """Return the result of the run in `folder`; None if it was not finished.
-
-    Raises:
-        UserError: the folder holds a run of another config, or the file is damaged.
-    """
+    """Return the result of the same run in `folder`, None if unfinished; `UserError` of another."""
     check_same_config(config, folder)
     path = folder / RESULT
     try:

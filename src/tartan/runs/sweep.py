@@ -91,10 +91,7 @@ def _check_folder(config: DictConfig, folder: Path) -> None:
 def report_job(
     number: int, state: str, folder: Path, command: str, cause: str = "", dev: float | None = None
 ) -> None:
-    """Report the state of job `number` to the sweep, if there is one, and its metric on dev.
-
-    It is `started`, `finished`, `finished before`, `runs elsewhere` or `failed`, with the cause.
-    """
+    """Report the state of job `number`, and its metric on dev, to the sweep, if there is one."""
     if VARIABLE in os.environ:
         entry = {"number": number, "state": state, "folder": str(folder), "command": command}
         path = Path(os.environ[VARIABLE]) / f"{number:06d}.json"
