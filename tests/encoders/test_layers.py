@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tartan.encoders.layers import freeze_lowest, reinitialise_top
-from tartan.errors import UserError
+from tartan.encoders.layers import reinitialise_top
 from tartan.methods.optimisation import Optimisation
 from tests.encoders.bodies import random_body
 
@@ -48,14 +47,3 @@ def test_each_layer_has_its_share_of_the_rate_above_it():
         below = depth if "embeddings" in parts else depth - 1 - int(parts[parts.index("layer") + 1])
         assert lr_of[parameter] == pytest.approx(0.5**below), name
     assert lr_of[head.weight] == 5.0
-
-
-def test_more_layers_than_there_are_are_refused():
-    body = random_body("bert")
-    depth = body.config.num_hidden_layers
-    for change in (
-        lambda: reinitialise_top(body, depth + 1, 0),
-        lambda: freeze_lowest(body, depth),
-    ):
-        with pytest.raises(UserError, match=str(depth)):
-            change()

@@ -119,10 +119,3 @@ def test_a_size_is_in_training_images_and_a_smaller_choice_is_part_of_a_larger_o
         labels = [task.other_labels[label] for label in rows["label"][:]]
         assert labels == [NAMES[n % len(NAMES)] for n in numbers]
     assert chosen[0] <= chosen[1]
-
-
-def test_a_size_that_cannot_be_chosen_is_an_error():
-    with pytest.raises(UserError, match=r"auxiliary\.mine\.size=5"):
-        other_classes(5)
-    with pytest.raises(UserError, match="two other classes"):
-        other_classes(1, end_classes=NAMES)
