@@ -12,7 +12,6 @@ from omegaconf import OmegaConf
 
 from tartan.errors import UserError
 from tartan.files import Plain, write_text_durably
-from tartan.runs.folder import option_of
 
 if TYPE_CHECKING:
     from tartan.compare.request import Request
@@ -104,10 +103,9 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     weight and rate of the head that dev chose (docs/results.md), as `custom_mt` has. The method's
     own options come last. Without `steps` of each stage, `max_steps` says how many.
     """
-    named = _named_stages(method, request) if steps is None else ()
     stages: dict[str, dict[str, Any]] = {
         stage: {"batch_size": request.batch_size, "patience": None}
-        for stage in (*METHODS[method], *named)
+        for stage in steps or METHODS[method]
     }
     for stage, number in (steps or {}).items():
         stages[stage] |= {"max_steps": number, "max_epochs": None}
@@ -126,14 +124,6 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     defaults = [{f"override /{group}": name} for group, name in groups.items()]
     plain: Any = OmegaConf.to_container(content)
     return {"defaults": defaults, **plain}
-
-
-def _named_stages(method: str, request: Request) -> list[str]:
-    """Return the stages that options of all runs or of the method name: they may enable them."""
-    options = [option_of(override) for override in request.overrides]
-    options += [option for owner, option, _ in request.own_options if owner == method]
-    parts = [option.split(".") for option in options]
-    return [names[2] for names in parts if names[:2] == ["method", "stages"] and len(names) > 3]
 
 
 def write_experiment(method: str, request: Request, steps: Mapping[str, int] | None) -> None:
