@@ -71,6 +71,13 @@ def test_what_a_run_refuses_is_one_line_before_anything_is_trained(options, tmp_
     assert not list(tmp_path.rglob("result.json"))
 
 
+@pytest.mark.parametrize("wrong", ["encodr=tiny", "task.train=it's.csv"])
+def test_what_hydra_refuses_is_one_line(wrong, options, tmp_path, capsys):
+    assert main([*options[:-1], wrong, f"folder={tmp_path / 'it'}"]) == 1
+    (line,) = capsys.readouterr().err.strip().splitlines()
+    assert wrong.partition("=")[0].partition(".")[0] in line
+
+
 def test_a_second_comparison_in_the_same_folder_is_refused(tmp_path, capsys):
     folder = tmp_path / "runs"
     with process_lock(folder / "compare.lock", "unheld"):

@@ -96,17 +96,21 @@ def test_other_columns_of_the_same_file_have_other_fingerprints(tmp_path):
     assert digests[0] == digests[3]
 
 
-def test_a_column_called_split_makes_the_splits(tmp_path, caplog):
+@pytest.mark.parametrize("column", ["split", "Split"])
+def test_a_column_called_split_makes_the_splits(column, tmp_path, caplog):
     names = ["train"] * 8 + ["validation"] * 2 + ["Test"] * 3
     rows = [(f"text {i}", "AB"[i % 2], name) for i, name in enumerate(names)]
-    train = as_csv(tmp_path / "t.csv", rows, ("review", "label", "split"))
+    train = as_csv(tmp_path / "t.csv", rows, ("review", "label", column))
     task = own(train=train).load()
     assert sizes(task) == [8, 2, 3]
     assert task.test.texts == ["text 10", "text 11", "text 12"]
-    assert "the column 'split' says which rows are ['dev', 'test', 'train']" in caplog.text
+    assert f"the column {column!r} says which rows are ['dev', 'test', 'train']" in caplog.text
     assert "texts are read from column 'review', labels from 'label'" in caplog.text
-    as_csv(tmp_path / "t.csv", [(*row[:2], "x") for row in rows], ("text", "label", "split"))
+    as_csv(tmp_path / "t.csv", [(*row[:2], "x") for row in rows], ("text", "label", column))
     assert own(train=train).load().rows  # of other values it says nothing
+    as_csv(tmp_path / "t.csv", [*rows, ("text", "A", "held out")], ("text", "label", column))
+    with pytest.raises(UserError, match=rf"the column '{column}' names no split: \['held out'\]"):
+        own(train=train).load()
 
 
 def test_several_training_files_are_one_table(tmp_path):

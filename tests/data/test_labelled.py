@@ -37,6 +37,7 @@ def parquet(**columns):
         ("t.jsonl", jsonl(1.0, 0, -2.0), ["1", "0", "-2"]),
         ("t.jsonl", jsonl(True, False), ["true", "false"]),
         ("t.csv", b"text,label\na,10\nb,02\nc,True\n", ["10", "02", "True"]),
+        ("t.csv", b"text,label\na,x\nb, x\nc,x y \n", ["x", "x", "x y"]),
         ("t.parquet", parquet(text=["a", "b"], label=[3.0, 1.0]), ["3", "1"]),
         ("t.parquet", parquet(text=["a", "b"], label=[True, False]), ["true", "false"]),
     ],
@@ -91,6 +92,7 @@ def test_what_is_missing_or_of_another_kind_is_named_with_its_place(
     [
         ("text,label", "text", "label"),
         ("text,Label,label", "text", "label"),  # the exact name comes first
+        ("Text,text,label", "text", "label"),
         ("Text,LABEL", "Text", "LABEL"),
         ("id,sentence,class", "sentence", "class"),
         ("sentence,review,label,text", "text", "label"),

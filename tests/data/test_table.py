@@ -87,6 +87,8 @@ def test_a_blank_before_a_quote_is_left_out(tmp_path):
     assert values_of(table) == [{"Unnamed: 0": "0", "text": "a, c", "label": "b"}]
     table = table_of(tmp_path, "t.tsv", b'text\t label\n"a\tc"\t "b"\n')
     assert values_of(table) == [{"text": "a\tc", "label": "b"}]
+    table = table_of(tmp_path, "t.csv", b'text,label\n "a, c",b\n')
+    assert values_of(table) == [{"text": "a, c", "label": "b"}]
 
 
 HEAD, LINE = b"text,label\na,A\n", b'{"text": "a", "label": "A"}\n'
@@ -99,6 +101,8 @@ MALFORMED = [
     ("t.csv", HEAD + b"c\n", "line 3: 1 fields, but the header has 2"),
     ("t.csv", HEAD + b'"x\ny",b\nc,d,e\n', "line 5: 3 fields, but the header has 2"),
     ("t.csv", HEAD + b'"c,d\ne,f\n', "line 3: .*quote"),
+    ("t.csv", HEAD + b"c,d\n" * 20 + b'e, "f"\n', "line 23: a blank before a double"),
+    ("t.csv", HEAD + b'c,\t"d"\n', "line 3: a blank before a double"),
     ("t.csv", HEAD + b"caf\xe9,d\n", "line 3: not UTF-8"),
     ("t.csv", HEAD + b"b,B\n\xef\xbb\xbf" + HEAD, "line 4: repeats the header"),
     ("t.csv", b"text,text\na,b\n", "names the column 'text' twice"),
@@ -126,12 +130,15 @@ SWALLOWED = [
     b'label,text\ngood,one apple\nbad,"two river\ngood,three apple\nbad,four river"\ngood,five\n',
     b'text,label\none apple,good\n"two river,bad\nthree apple,good\nfour river",bad\n',
     b'id,text,label\n1,one,good\n2,"two,bad\n3,three,good\n4,four",good\n',
+    b'text,label\n"one apple,good\ntwo river",bad\nthree apple,good\n',  # as a later row's label
+    b'id,text\n1,one\n2,"two\n3,three"\n4,four\n',  # numbers of rows
+    b'text,"label\none,good\ntwo,bad"\nthree,good\n',  # in the header
 ]
 
 
 @pytest.mark.parametrize("content", SWALLOWED)
 def test_rows_that_a_stray_quote_swallows_are_refused(content, tmp_path):
-    with pytest.raises(UserError, match=r"t\.csv, line [34]: a row inside a quoted field"):
+    with pytest.raises(UserError, match=r"t\.csv, line [2-4]: a row inside a quoted field"):
         values_of(table_of(tmp_path, "t.csv", content))
     unquoted = values_of(table_of(tmp_path, "t.csv", content, quoting="none"))
     assert len(unquoted) == content.count(b"\n") - 1

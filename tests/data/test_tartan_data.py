@@ -126,6 +126,12 @@ def test_an_encoder_that_cannot_be_trained_is_one_line(encoder, message):
         encoder_of(encoder)
 
 
+@pytest.mark.parametrize("given", [[("one", "a label")], ["one", np.nan], [{"text": 3}]])
+def test_texts_that_are_none_are_refused(given):
+    with pytest.raises(UserError, match="auxiliary dapt holds no text but"):
+        auxiliary_of(given, "dapt", None, 1)
+
+
 def test_an_objective_of_ones_own_reads_texts_in_any_form():
     objective = MaskedLM(probability=0.5)
     for given in (["one", "two"], pd.Series(["one", "two"])):

@@ -74,9 +74,11 @@ def test_a_package_is_located_and_not_imported(tmp_path, monkeypatch):
     (folder / "__init__.py").write_text("raise RuntimeError('was imported')")
     save(bert(), folder / "model")
     monkeypatch.syspath_prepend(str(tmp_path))
-    encoder = PackagedEncoder("small", attention_dropout=0.25).load()
-    assert encoder.name == "small"
+    encoder = PackagedEncoder(attention_dropout=0.25).load()
+    assert encoder.name == "all-MiniLM-L6-v2"
     assert encoder.body.config.attention_probs_dropout_prob == 0.25
+    with pytest.raises(UserError, match="would only rename all-MiniLM-L6-v2"):
+        PackagedEncoder("roberta-base").load()  # however it is given: in a file, in a program
 
 
 def small_body(kind):

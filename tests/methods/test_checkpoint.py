@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import datasets
 import numpy as np
 import pandas as pd
 import pytest
@@ -79,10 +80,12 @@ def test_predictions_are_the_logits_of_forward(trained, tmp_path):
     (own,) = running.predict(module, torch.utils.data.DataLoader(TEXTS, batch_size=3))
     assert torch.allclose(own["probabilities"], module(TEXTS).softmax(1), atol=1e-6)
     frame = pd.DataFrame({"id": range(len(TEXTS)), "text": TEXTS})  # its items are column names
-    assert torch.equal(module(frame), module(TEXTS))
+    for rows in (frame, frame.to_dict("records"), datasets.Dataset.from_pandas(frame)):
+        assert torch.equal(module(rows), module(TEXTS))
     frame.to_csv(tmp_path / "t.csv")
-    with pytest.raises(UserError, match="is a file"):
-        module(str(tmp_path / "t.csv"))
+    for file in (str(tmp_path / "t.csv"), [str(tmp_path / "t.csv")]):
+        with pytest.raises(UserError, match="is a file"):
+            module(file)
 
 
 def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):

@@ -73,18 +73,29 @@ def test_four_ways_agree(trained, predict, tmp_path, kind):
         np.testing.assert_allclose(numbers, expected.numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize("kind", ["gpt2", "llama"])
-def test_labels_of_a_decoder_do_not_depend_on_the_batch_size(kind, predict, tmp_path):
-    """It reads the last token before the padding, which its configuration does not name."""
+@pytest.mark.parametrize(
+    ("kind", "side", "pad"),
+    [
+        ("gpt2", "right", None),
+        ("llama", "right", None),
+        ("opt", "right", 9),
+        ("gpt2", "left", None),
+    ],
+)
+def test_labels_do_not_depend_on_the_batch_size(kind, side, pad, predict, tmp_path):
+    """Decoders read the last token before the padding, of which folders may say what is wrong."""
     sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2}
     tokenizer = letter_pair_tokenizer()
     config = AutoConfig.for_model(
         kind, vocab_size=len(tokenizer), num_labels=len(LABELS), intermediate_size=16,
-        max_position_embeddings=64, id2label=dict(enumerate(LABELS)), pad_token_id=None, **sizes,
+        max_position_embeddings=64, id2label=dict(enumerate(LABELS)), pad_token_id=pad, **sizes,
     )  # fmt: skip
     torch.manual_seed(0)
     AutoModelForSequenceClassification.from_config(config).save_pretrained(tmp_path / kind)
     tokenizer.save_pretrained(tmp_path / kind)
+    options = json.loads((tmp_path / kind / "tokenizer_config.json").read_text())
+    options["padding_side"] = side
+    (tmp_path / kind / "tokenizer_config.json").write_text(json.dumps(options))
     alone, together = (by_predict(predict, tmp_path / kind, tmp_path, n) for n in (1, 8))
     np.testing.assert_allclose(alone, together, atol=1e-6)
     assert alone.std(axis=0).max() > 1e-4

@@ -111,5 +111,13 @@ def test_a_tokenizer_that_is_not_the_models_is_refused(model):
         load_classifier(model)
     for path in model.glob("tokenizer*"):
         path.unlink()
-    with pytest.raises(UserError, match="tokenizer"):
+    with pytest.raises(UserError, match="has no tokenizer"):
+        load_classifier(model)
+    letter_pair_tokenizer().save_pretrained(model)
+    content = json.loads((model / "tokenizer.json").read_text())
+    special = {token["content"] for token in content["added_tokens"]}
+    vocabulary = content["model"]["vocab"]
+    content["model"]["vocab"] = {name: vocabulary[name] for name in vocabulary if name in special}
+    (model / "tokenizer.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match="its tokenizer has no tokens but special ones"):
         load_classifier(model)

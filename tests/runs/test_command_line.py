@@ -31,15 +31,20 @@ def _as_users_have_it(monkeypatch):
 
 @pytest.mark.parametrize(
     "override",
-    ["task.max_lenght=8", "encodr=minilm", "encoder=minlm", "seed=[1,", "+experiment=acl_arc_mta"],
-)
+    [
+        "task.max_lenght=8", "encodr=minilm", "encoder=minlm", "seed=[1,",
+        "+experiment=acl_arc_mta", "task.train=it's.csv", "task.train=[a.csv,it's.csv]",
+        "task.train=labels (1).csv",
+    ],
+)  # fmt: skip
 def test_a_wrong_option_is_explained_in_one_line(override):
     with pytest.raises(Exception) as caught:  # noqa: PT011
         config_of([override])
     line = message_of(caught.value)
     assert line is not None
     assert len(line.splitlines()) == 1
-    assert re.search(r"lenght|encodr|minlm|mta|seed", line)
+    assert re.search(r"lenght|encodr|minlm|mta|seed|csv", line)
+    assert ".csv" not in line.replace(override, "")  # nor is another file's name suggested
 
 
 @pytest.mark.parametrize(

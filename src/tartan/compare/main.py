@@ -6,12 +6,14 @@ import signal
 import sys
 from collections.abc import Sequence
 
+from hydra.errors import HydraException
+
 from tartan.compare.outcome import write_outcome
 from tartan.compare.race import Race, StoppedError
 from tartan.compare.request import request_of
 from tartan.errors import UserError
 from tartan.files import process_lock
-from tartan.runs.command_line import quiet_at_closed_pipe, quiet_libraries
+from tartan.runs.command_line import message_of, quiet_at_closed_pipe, quiet_libraries
 
 HELP = """\
 tartan compare task.train=labels.csv [auxiliary.dapt.path=texts/] [minutes=30] [NAME=VALUE ...]
@@ -51,8 +53,9 @@ def main(arguments: Sequence[str]) -> int:
         with process_lock(request.folder / "compare.lock", busy):
             print(write_outcome(Race(request).run(), request.folder))
         return 0
-    except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+    except (UserError, HydraException) as error:
+        line = message_of(error) if isinstance(error, HydraException) else error
+        print(f"error: {line}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, StoppedError) as stop:
         print("stopped; run the same command again to continue", file=sys.stderr)

@@ -69,8 +69,9 @@ class FileTask(TextSource):
         tables = self.named_tables() if self.hub is None else self._hub_tables(self.hub)
         if "train" not in tables:
             raise UserError("task.train names no file: task.train=FILE (CSV, JSONL, Parquet, ...)")
-        if set(tables) == {"train"} and _SPLIT in tables["train"].columns:
-            return self._by_column(tables["train"])
+        named = [c for c in tables["train"].columns if c.strip().lower() == _SPLIT]
+        if set(tables) == {"train"} and named:
+            return self._by_column(tables["train"], _SPLIT if _SPLIT in named else named[0])
         return tables
 
     def named_tables(self) -> dict[str, Table]:
@@ -98,16 +99,19 @@ class FileTask(TextSource):
             raise UserError(f"task {self.name} has no domain text; give it: task.domain=FILE")
         return Path(self.domain)
 
-    def _by_column(self, train: Table) -> Mapping[str, Table]:
-        """Return the splits that a table's column `split` names; the whole table if it does not."""
+    def _by_column(self, train: Table, column: str) -> Mapping[str, Table]:
+        """Return the splits that a table's column names; the whole table if it names no train."""
         known = {name: split for split, names in _USUAL.items() for name in names}
         values: dict[str, list[str]] = {}
-        for value in sorted({str(row.values.get(_SPLIT)) for row in train.rows()}):
+        for value in sorted({str(row.values.get(column)) for row in train.rows()}):
             values.setdefault(known.get(value.strip().lower(), ""), []).append(value)
-        if "" in values or "train" not in values:
+        if "train" not in values:
             return {"train": train}
-        log.warning("task %s: the column 'split' says which rows are %s", self.name, sorted(values))
-        return {split: selected(train, _SPLIT, names) for split, names in values.items()}
+        if "" in values:
+            raise UserError(f"{train.source}: the column {column!r} names no split: {values['']}")
+        which = sorted(values)
+        log.warning("task %s: the column %r says which rows are %s", self.name, column, which)
+        return {split: selected(train, column, names) for split, names in values.items()}
 
     def _hub_tables(self, name: str) -> Mapping[str, Table]:
         """Return the splits of a data set on the Hub that are named, or have a usual name."""

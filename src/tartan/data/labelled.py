@@ -143,7 +143,7 @@ def _label_of(row: Row, column: str) -> str:
         return ""
     if not isinstance(label, str | int):
         raise UserError(f"{_place(row, column)} must be text, a whole number, true or false")
-    return text_of(row, column) if isinstance(label, str) else str(label).lower()
+    return text_of(row, column).strip() if isinstance(label, str) else str(label).lower()
 
 
 def _place(row: Row, column: str) -> str:

@@ -10,6 +10,7 @@ import csv
 import hashlib
 import io
 import json
+import math
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
@@ -49,6 +50,7 @@ _LONGEST_FIELD = 1 << 24
 """Maximum length of a field: without it a missing double quote would fill the memory."""
 _MOST_VALUES = 1000  # number of different values at which a column is one of texts, not of classes
 _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
+_QUOTED = re.compile(r'\s+".*"\s*', re.DOTALL)
 
 
 class Row(NamedTuple):
@@ -331,18 +333,21 @@ class Delimited:
         usual = "," if written_as.kind == "csv" else "\t"
         self.separator = max((usual, ",", ";", "\t", "|"), key=unquoted.count)
         # a blank before a quote would make the quotes part of the text
-        blanks = any(re.search(rf'{re.escape(self.separator)} +"(?!")', line) for line in first)
+        blanks = any(re.search(rf'(^|{re.escape(self.separator)}) +"(?!")', one) for one in first)
         self._options: dict[str, Any] = {
             "quoting": csv.QUOTE_NONE if quoting == "none" else csv.QUOTE_MINIMAL,
             "skipinitialspace": blanks,
         }
-        _, names = next(self._records(), (0, []))
+        begins, names = next(self._records(), (0, []))
+        for line, _, _ in self._rows_within(begins, names):
+            raise self._swallowed(line)
         self._header = [name.strip() for name in names]
         self.names = [name or f"Unnamed: {place}" for place, name in enumerate(self._header)]
 
     def rows(self) -> Iterator[Row]:
         width = len(self.names)
         seen: dict[int, set[str]] = defaultdict(set)  # the first different values of each column
+        inner: list[tuple[list[str], int, int, list[str]]] = []  # lines that could be rows
         for number, record in islice(self._records(), 1, None):
             place = f"{self._path}, line {number}"
             if len(record) != width:
@@ -355,14 +360,19 @@ class Delimited:
             for column, field in enumerate(record):
                 if len(seen[column]) < _MOST_VALUES:
                     seen[column].add(field.strip())
-            self._check_swallowed(number, record, seen)
+            inner += [(record, *row) for row in self._rows_within(number, record)]
             yield Row(number, dict(zip(self.names, record, strict=True)), place)
+        # a stray quote has swallowed one whose other values are like those of its columns
+        for record, line, column, texts in inner:
+            near = math.inf if width > 2 else record[column].count("\n")
+            others = [c for c in range(width) if c != column]
+            if all(texts[c] and _occurs(texts[c], record[c], seen[c], near) for c in others):
+                raise self._swallowed(line)
 
-    def _check_swallowed(self, number: int, record: list[str], seen: dict[int, set[str]]) -> None:
-        """Check that the lines in a quoted field are no rows, which a stray quote has swallowed.
+    def _rows_within(self, number: int, record: list[str]) -> Iterator[tuple[int, int, list[str]]]:
+        """Yield the lines in a quoted field that could be rows: line, column of the field, values.
 
-        Those have as many fields as the header, and in the other columns of one of them are values
-        that occur in rows before, or numbers among numbers.
+        All whole lines in the field have as many fields as the header.
         """
         width = len(record)
         for column, field in enumerate(record):
@@ -372,25 +382,31 @@ class Delimited:
             rows = [line.split(self.separator) for line in lines[first:last]]
             if width == 1 or len(lines) < 2 or any(len(row) != width for row in rows):
                 continue
-            for place, values in enumerate(rows, start=number + first):
-                texts = [value.strip(' "') for value in values]
-                others = [c for c in range(width) if c != column]
-                alike = all(texts[c] and _occurs(texts[c], seen[c], width) for c in others)
-                if alike and any(map(str.isalpha, values[column])):
-                    raise UserError(
-                        f"{self._path}, line {place}: a row inside a quoted field; write quotes in "
-                        'it twice (""), or use quoting=none'
-                    )
+            for line, values in enumerate(rows, start=number + first):
+                if any(map(str.isalpha, values[column])):
+                    yield line, column, [value.strip(' "') for value in values]
+
+    def _swallowed(self, line: int) -> UserError:
+        return UserError(
+            f"{self._path}, line {line}: a row inside a quoted field; write quotes in it twice "
+            '(""), or use quoting=none'
+        )
 
     def _records(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the first line and the fields of each row: header first, no blank rows."""
         csv.field_size_limit(_LONGEST_FIELD)
-        lines = (line for _, line in _lines(self._path, self._format))
+        lines = ((raw := line) for _, line in _lines(self._path, self._format))
         reader = csv.reader(lines, delimiter=self.separator, strict=True, **self._options)
-        width, number = None, 0
+        width, number, raw = None, 0, ""
         try:
             for record in reader:
                 begins, number = number + 1, reader.line_num
+                quoting = self._options["quoting"] != csv.QUOTE_NONE and '""' not in raw
+                if quoting and begins == number and any(map(_QUOTED.fullmatch, record)):
+                    raise UserError(
+                        f"{self._path}, line {begins}: a blank before a double quote; remove it, "
+                        "or use quoting=none"
+                    )
                 if any(field.strip() for field in record) or (record and len(record) == width):
                     width = width or len(record)
                     yield begins, record
@@ -401,6 +417,8 @@ class Delimited:
             ) from error
 
 
-def _occurs(value: str, seen: set[str], width: int) -> bool:
-    """Return whether a value is among others of its column, or a number among numbers."""
-    return value in seen or (width > 2 and all(map(_NUMBER.fullmatch, (value, *seen))))
+def _occurs(value: str, own: str, seen: set[str], near: float) -> bool:
+    """Return whether a value is among others of its column, or a number near its row's own."""
+    if value in seen or not all(map(_NUMBER.fullmatch, (value, own.strip(), *seen))):
+        return value in seen
+    return abs(float(value) - float(own)) <= near

@@ -249,6 +249,8 @@ def _corpus_of(texts: Any, name: str, column: str) -> Corpus:
         if texts and all(isinstance(one, str) and os.path.exists(one) for one in texts):  # noqa: PTH110
             raise UserError(f"auxiliary {name} is a list of files; give a folder or a pattern")
         values = [one.get(column) if isinstance(one, Mapping) else one for one in texts]
+        if odd := [one for one in values if not isinstance(one, str | None)]:
+            raise UserError(f"auxiliary {name} holds no text but {odd[0]!r:.80}")
         kind = datasets.Features({column: datasets.Value("string")})
         texts = datasets.Dataset.from_dict({column: values}, kind)
     if not isinstance(texts, datasets.Dataset):

@@ -121,6 +121,8 @@ class PackagedEncoder(_Adapted):
     name: str = "all-MiniLM-L6-v2"
 
     def load(self) -> TextEncoder:
+        if self.name != PackagedEncoder.name:
+            raise UserError(f"encoder.name={self.name} would only rename {PackagedEncoder.name}")
         return self._load(self.location(), self.name)
 
     def location(self) -> Path:

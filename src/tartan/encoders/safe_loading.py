@@ -57,6 +57,8 @@ def load_tokenizer(folder: Path) -> PreTrainedTokenizerBase:
         # Transformers would return an empty one
         raise UserError(f"{folder} has no tokenizer; save it there too")
     tokenizer: PreTrainedTokenizerBase = _load(AutoTokenizer, folder)
+    if not tokenizer.get_vocab().keys() - {*tokenizer.all_special_tokens}:
+        raise UserError(f"{folder}: its tokenizer has no tokens but special ones")
     limit = tokenizer.model_max_length
     if isinstance(limit, bool) or not isinstance(limit, int | float) or not limit >= 1:
         raise UserError(f"{folder}: the tokenizer's model_max_length has to be at least 1")

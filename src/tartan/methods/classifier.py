@@ -46,8 +46,12 @@ class EndTaskClassifier(TaskModule):
         a tokenizer (or, of images, the data) has made of them.
         """
         task, _ = self._evaluated()
-        if isinstance(texts, str) and os.path.isfile(texts):  # noqa: PTH113
-            raise UserError(f"{texts} is a file, not a text; tartan predict reads files")
+        if not isinstance(texts, Mapping | pd.DataFrame):
+            some = [texts] if isinstance(texts, str) else list(texts)
+            if some and all(isinstance(one, str) and os.path.isfile(one) for one in some):  # noqa: PTH113
+                raise UserError(f"{some[0]} is a file, not a text; tartan predict reads files")
+            if some and isinstance(some[0], Mapping):  # rows, whose items are names of columns
+                texts = unlabelled_batch(some)
         if isinstance(texts, str | pd.DataFrame) or (
             isinstance(texts, Mapping) and "text" in texts
         ):
