@@ -7,21 +7,15 @@ if TYPE_CHECKING:
     from tartan.data.tartan_data import TartanData
     from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 
-_HOMES = {
-    "TartanData": "tartan.data.tartan_data",
-    "FineTuning": "tartan.methods",
-    "ContinuedPretraining": "tartan.methods",
-    "MTTartan": "tartan.methods",
-    "MetaTartan": "tartan.methods",
-}
 __all__ = ["ContinuedPretraining", "FineTuning", "MTTartan", "MetaTartan", "TartanData"]
 
 
 def __getattr__(name: str) -> Any:
     """Import a public class at its first use (PEP 562): `import tartan` alone loads no torch."""
-    if name not in _HOMES:
+    if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    home = "tartan.data.tartan_data" if name == "TartanData" else "tartan.methods"
+    return getattr(import_module(home), name)
 
 
 def __dir__() -> list[str]:

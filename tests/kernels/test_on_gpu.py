@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
+from tartan.kernels.packed_row import usable_kernels
 from tartan.kernels.packing import packed_states
-from tartan.kernels.varlen import usable_kernels
 from tartan.objectives.layout import Layout, spans
 from tests.kernels.test_packed_row import PACKED
 from tests.kernels.test_packing import encoder_of, rows_of

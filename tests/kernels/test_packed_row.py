@@ -15,7 +15,7 @@ from torch.nn.attention import varlen as torchs
 
 from tartan.encoders import text_encoder
 from tartan.encoders.text_encoder import packs_texts
-from tartan.kernels import packed_row, varlen
+from tartan.kernels import packed_row
 from tartan.kernels.attention import attention
 from tartan.kernels.packed_row import PackedRow
 from tartan.kernels.packing import packed_states
@@ -79,8 +79,8 @@ def varlen_attn(monkeypatch):
     """The CPU as a GPU with `varlen_attn`, which takes float64 too."""
     stand_in = VarlenAttn()
     monkeypatch.setattr(packed_row, "usable_kernels", lambda device: ("varlen_attn",))
-    monkeypatch.setattr(varlen, "_function", lambda kernel: stand_in)
-    monkeypatch.setattr(varlen, "TYPES", (*varlen.TYPES, torch.float64))
+    monkeypatch.setattr(packed_row, "_function", lambda kernel: stand_in)
+    monkeypatch.setattr(packed_row, "TYPES", (*packed_row.TYPES, torch.float64))
     return stand_in
 
 

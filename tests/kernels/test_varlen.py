@@ -8,8 +8,8 @@ from types import ModuleType
 import pytest
 import torch
 
-from tartan.kernels import varlen as kernels
-from tartan.kernels.varlen import kernel_for, within_texts
+from tartan.kernels import packed_row as kernels
+from tartan.kernels.packed_row import kernel_for, within_texts
 
 BOTH = ("varlen_attn", "flash_attn")
 

@@ -7,11 +7,7 @@ from dataclasses import replace
 
 import pandas as pd
 import pytest
-from lightning.pytorch.callbacks import (
-    EarlyStopping,
-    ModelCheckpoint,
-    StochasticWeightAveraging,
-)
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, StochasticWeightAveraging
 from lightning.pytorch.strategies.launchers import _SubprocessScriptLauncher
 from transformers import BertConfig, BertModel
 
@@ -21,9 +17,8 @@ from tartan.core.weighting.meta import Meta
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from tartan.methods.checks import check_trainer
 from tartan.methods.optimisation import Optimisation
-from tartan.methods.strategy import ReplicaStrategy
+from tartan.methods.strategy import ReplicaStrategy, check_trainer
 from tests.in_process import same
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
 
@@ -74,7 +69,7 @@ def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     assert same(before, state_of(module))
 
 
-def test_fewer_processes_than_devices(data, tmp_path, monkeypatch):
+def test_fewer_processes_than_devices(tmp_path, monkeypatch):
     """As in a job's script that starts the program without srun or torchrun's processes."""
     for name in ("RANK", "LOCAL_RANK"):
         monkeypatch.setenv(name, "0")
@@ -82,7 +77,7 @@ def test_fewer_processes_than_devices(data, tmp_path, monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "1")
     alone = trainer(tmp_path, devices=2, strategy=ReplicaStrategy(), max_steps=2)
     with pytest.raises(UserError, match="1 process"):
-        check_trainer(alone, FineTuning.for_data(data, lr=2e-3))
+        check_trainer(alone, {})
 
 
 def test_a_table_as_the_loader_of_a_prediction(module, tmp_path):
@@ -110,15 +105,6 @@ def test_a_table_as_the_loader_of_a_prediction(module, tmp_path):
 def test_arguments_that_fit_no_training(data, method, options, said):
     with pytest.raises(UserError, match=said):
         method.for_data(data, **options)
-
-
-def test_heads_to_go_on_with_fit_the_task_and_its_labels(module, rows, data_dir, cache_dir):
-    data = with_labels(data_dir, cache_dir, rows, A="Z")
-    with pytest.raises(UserError, match=r"of labels \['A', 'R', 'S'\], the end task's"):
-        FineTuning.for_data(data, lr=1e-3, heads=module.heads)
-    ours = toy_data(data_dir, cache_dir)
-    again = FineTuning.for_data(ours, lr=1e-3, heads=module.heads)
-    assert again.heads["end_task"] is module.heads["end_task"]
 
 
 def test_a_part_of_the_labels_is_scored_by_their_names(module, rows, data_dir, cache_dir, tmp_path):

@@ -9,8 +9,8 @@ from torch import nn
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.tiny import TinyEncoder
 from tartan.kernels.packing import packed_states
-from tartan.methods import flops
-from tartan.methods.flops import ForwardFlops
+from tartan.methods import cost
+from tartan.methods.cost import ForwardFlops
 
 HIDDEN, LAYERS = 32, 2
 MATRICES = 4 * HIDDEN * HIDDEN + 2 * HIDDEN * 4 * HIDDEN
@@ -20,8 +20,8 @@ MATRICES = 4 * HIDDEN * HIDDEN + 2 * HIDDEN * 4 * HIDDEN
 @pytest.fixture
 def counted(monkeypatch):
     """An entry for each pass whose operators were counted."""
-    passes, enter = [], flops._Counting.__enter__
-    monkeypatch.setattr(flops._Counting, "__enter__", lambda self: passes.append(1) or enter(self))
+    passes, enter = [], cost._Counting.__enter__
+    monkeypatch.setattr(cost._Counting, "__enter__", lambda self: passes.append(1) or enter(self))
     return passes
 
 

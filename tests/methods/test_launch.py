@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tartan.methods.launch import clean_processes, is_main_process
+from tartan.launch import clean_processes, is_main_process
 from tests.conftest import ROOT
 
 NAMES = (
@@ -52,7 +52,7 @@ def test_the_launchers_variables_are_as_before_even_if_no_process_group_began(mo
 
 CHILD = """
 import os, threading, time
-from tartan.methods.launch import end_with
+from tartan.launch import end_with
 end_with(os.getppid())
 end_with(os.getppid())
 print("begun", threading.active_count(), flush=True)

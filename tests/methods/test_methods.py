@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.methods.checkpoint import BestWeights
+from tartan.methods.checkpoint import StageCheckpoints
 from tests.in_process import STAGES, RecordedRun, part, recorded_run, same, toy
 
 pytestmark = pytest.mark.slow
@@ -119,13 +119,13 @@ def test_activations_that_are_computed_again_change_no_bit(runs):
 def test_the_weights_of_the_best_evaluation_are_kept(new_run, scripted, monkeypatch):
     scripted(0.1, 0.5, 0.3, 0.5, 0.2, 0.4)
     seen = []
-    keep = BestWeights.on_validation_end
+    keep = StageCheckpoints.on_validation_end
 
     def look(self, trainer, module):
         seen.append({k: v.detach().clone() for k, v in module.state_dict().items()})
         keep(self, trainer, module)
 
-    monkeypatch.setattr(BestWeights, "on_validation_end", look)
+    monkeypatch.setattr(StageCheckpoints, "on_validation_end", look)
     run = new_run("finetune", *of_stage("finetune", evaluate_every=1, patience="null"))
     assert not same(part(seen[1], "body"), part(seen[2], "body"))
     for name in ("body", "heads"):  # the second evaluation: the earliest of the best

@@ -9,10 +9,9 @@ import pytest
 
 from tartan.methods import FineTuning
 from tartan.methods.checkpoint import (
-    BestWeights,
     DurableCheckpointIO,
     Interrupted,
-    ResumePoints,
+    StageCheckpoints,
     newest_point,
     points,
 )
@@ -47,14 +46,15 @@ def test_ctrl_c_ends_a_training_which_goes_on_with_equal_bits(made, tmp_path):
     module, data = made()
     undisturbed = fitted(module, data, tmp_path / "undisturbed", **LENGTH)
     first, data = made()
-    callbacks = [InterruptedAt(EPOCH + 1), ResumePoints(tmp_path / "points", 60, EPOCH)]
+    resuming = StageCheckpoints(tmp_path, 60, EPOCH, module.monitor)
+    callbacks = [InterruptedAt(EPOCH + 1), resuming]
     durable = {"plugins": [DurableCheckpointIO()], **LENGTH}
     with pytest.raises(Interrupted) as ended:
         fitted(first, data, tmp_path / "first", callbacks=callbacks, **durable)
     assert ended.value.code == 128 + signal.SIGINT
-    assert [int(point.stem) for point in points(tmp_path / "points")] == [EPOCH + 2]
+    assert [int(point.stem) for point in points(tmp_path / "resume")] == [EPOCH + 2]
     again, data = made()
-    point = newest_point(tmp_path / "points")
+    point = newest_point(tmp_path / "resume")
     seen = fitted(again, data, tmp_path / "again", ckpt_path=point, **LENGTH)
     assert seen.steps == undisturbed.steps[EPOCH + 2 :]
     assert same(state_of(module), state_of(again))
@@ -62,12 +62,10 @@ def test_ctrl_c_ends_a_training_which_goes_on_with_equal_bits(made, tmp_path):
 
 def test_the_best_weights_are_those_that_lightning_tests(made, tmp_path):
     module, data = made()
-    best = BestWeights(tmp_path / "best", module.monitor)
-    resuming = ResumePoints(tmp_path / "p", 60, EPOCH, best.point_taken)
+    best = StageCheckpoints(tmp_path / "best", 60, EPOCH, module.monitor)
     assert best.best_model_path == ""
     running = trainer(
-        tmp_path, max_epochs=3, callbacks=[best, resuming],
-        plugins=[DurableCheckpointIO()],
+        tmp_path, max_epochs=3, callbacks=[best], plugins=[DurableCheckpointIO()],
     )  # fmt: skip
     running.fit(module, datamodule=data)
     step, scores = best.best()

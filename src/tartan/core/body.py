@@ -133,7 +133,7 @@ class BodyGradient:
     @cached_property
     def squared_norm(self) -> Tensor:
         """`||g||^2` over the whole body, a scalar; after `take` only if it was asked for before."""
-        return inner_product(self, self)
+        return self.body.total(_product(self, self))
 
     def take(self) -> Gradient:
         """Hand over the tensors, so that a step holds no more gradients than it combines."""
@@ -142,14 +142,10 @@ class BodyGradient:
         return values
 
 
-def inner_product(left: BodyGradient, right: BodyGradient) -> Tensor:
-    """Return `<left, right>` over the whole body, a scalar."""
-    return left.body.total(_product(left, right))
-
-
 def cosine(left: BodyGradient, right: BodyGradient) -> Tensor:
     """Return the cosine over the whole body, a scalar; 0 if a norm is 0."""
-    return cosine_of(inner_product(left, right), left.squared_norm, right.squared_norm)
+    product = left.body.total(_product(left, right))
+    return cosine_of(product, left.squared_norm, right.squared_norm)
 
 
 def gramian(gradients: Sequence[BodyGradient]) -> Tensor:

@@ -82,25 +82,19 @@ def cosine_of(product: Tensor, squared_left: Tensor, squared_right: Tensor) -> T
     return torch.where(zero, torch.zeros_like(product), product / torch.where(zero, 1.0, scale))
 
 
-def add_scaled_(total: Gradient, gradient: Gradient, factor: Tensor) -> None:
-    """`total += factor * gradient` in place; `gradient` is consumed: its tensors change."""
-    _combine_(total, gradient, factor, mean=False)
-
-
-def move_towards_(mean: Gradient, gradient: Gradient, share: Tensor) -> None:
-    """`mean += share * (gradient - mean)` in place; `gradient` is consumed."""
-    _combine_(mean, gradient, share, mean=True)
-
-
 def mean_of(gradients: Sequence[Gradient]) -> Gradient:
     """Return the mean of the gradients, which are consumed; it takes the first one's memory."""
     mean = gradients[0]
     for count, gradient in enumerate(gradients[1:], start=2):
-        move_towards_(mean, gradient, torch.tensor(1 / count))
+        combine_(mean, gradient, torch.tensor(1 / count), mean=True)
     return mean
 
 
-def _combine_(total: Gradient, gradient: Gradient, factor: Tensor, mean: bool) -> None:
+def combine_(total: Gradient, gradient: Gradient, factor: Tensor, *, mean: bool = False) -> None:
+    """`total += factor * gradient`, or, of a `mean`, `total += factor * (gradient - total)`.
+
+    It is computed in place, and `gradient` is consumed: its tensors change.
+    """
     left: list[Tensor] = []
     right: list[Tensor] = []
     alone: list[Tensor] = []  # in `gradient` only, and then in `total`

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from tartan.core.body import BodyGradient, Summed, cosine
-from tartan.core.gradients import Gradient, add_scaled_, move_towards_
+from tartan.core.gradients import Gradient, combine_
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class RunningMean:
         self._sum = self._sum + factor
         nothing = self._sum == 0  # as yet: a gradient of weight zero changes nothing
         share = factor / torch.where(nothing, torch.ones_like(factor), self._sum)
-        move_towards_(self._mean, gradient.take(), share)
+        combine_(self._mean, gradient.take(), share, mean=True)
 
     def mixed(self, cosines: Tensor | None = None) -> Mixed:
         """Return the mean of all that was added; `cosines` are put into the step's record."""
@@ -69,7 +69,7 @@ class RunningSum:
         weight = self._weights[gradient.task.name] = _scalar(gradient, weight)
         values = gradient.take()
         self._sum = self._sum or [None] * len(values)
-        add_scaled_(self._sum, values, weight)
+        combine_(self._sum, values, weight)
 
     def cosine(self, direction: BodyGradient) -> Tensor:
         """Return the cosine of the sum so far with `direction`, a scalar; 0 if a norm is 0."""

@@ -59,6 +59,10 @@ class Step:
     A weighting's `mix` first asks for `meta_gradient()`, if it needs it, then once for
     `gradients()`. For a meta-gradient, the end task comes first in `tasks`. A gradient is summed
     over processes before it enters a product: the cosine of sums is not the mean of cosines.
+
+    Before it asks, `mix` may leave out some `tasks`, or set `weigh_examples`, by which the examples
+    of auxiliary batches are weighted: from each one's `<g_meta, g_j>` and number of units to
+    weights, with mean 1 over units. Heads get the unweighted batch's gradient.
     """
 
     passes: Passes
@@ -67,7 +71,7 @@ class Step:
     meta_head: MetaHead | None = None
 
     def __post_init__(self) -> None:
-        self._weigh_examples: WeighExamples | None = None
+        self.weigh_examples: WeighExamples | None = None
         self._of_end_task: BodyGradient | None = None
         self._meta: BodyGradient | None = None
         self._meta_head_loss: Tensor | None = None
@@ -75,19 +79,6 @@ class Step:
         self._norms: list[Tensor] = []
         self._effective: list[Tensor] = []
         self._of_heads: dict[nn.Module, list[Gradient]] = {}
-
-    def examples(self, task: Task) -> int:
-        """Return the number of examples in the task's batch, over all processes."""
-        return self.batch.tasks[task.name].examples
-
-    @property
-    def number(self) -> int:
-        """The number of this step in its stage, from 0."""
-        return self.batch.step
-
-    def take_only(self, task: int) -> None:
-        """Leave out all tasks but one, before any gradient is computed."""
-        self.tasks = [self.tasks[task]]
 
     def meta_gradient(self) -> BodyGradient:
         """Return the gradient of the end task's validation loss, through the meta head.
@@ -117,15 +108,6 @@ class Step:
                 yield self._recorded(pending.popleft())
         while pending:
             yield self._recorded(pending.popleft())
-
-    def weighing_examples(self, weigh: WeighExamples) -> Step:
-        """Make `gradients` weight the examples of auxiliary batches; return the step.
-
-        It comes before `meta_gradient`. `weigh` returns weights, with mean 1 over units, from each
-        example's `<g_meta, g_j>` and number of units. Heads get the unweighted batch's gradient.
-        """
-        self._weigh_examples = weigh
-        return self
 
     def second_gradients(self) -> Iterator[BodyGradient]:
         """Yield each task's gradient on a second, independently drawn batch; heads get none."""
@@ -179,10 +161,10 @@ class Step:
     def _gradient(self, task: Task, keep: bool = False) -> BodyGradient:
         """Return a task's gradient, whose sum over processes has begun."""
         batch, weights = self.batch.tasks[task.name], None
-        if self._weigh_examples is not None:
+        if self.weigh_examples is not None:
             share = torch.ones_like(self.passes.no_loss())
             if self._meta is not None and batch.units:
-                weights = self._weigh_examples(*self.passes.alignments(task, batch, self._meta))
+                weights = self.weigh_examples(*self.passes.alignments(task, batch, self._meta))
                 share = weights.sum().square() / (len(weights) * weights.square().sum())
             self._effective.append(share)
         purpose = Purpose("task", task.name)

@@ -23,7 +23,7 @@ from tartan.corpus.steps import Options, Steps, Task, listed
 from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
 from tartan.files import disk_advice, process_lock, sha256_of, write_text_durably
-from tartan.methods.launch import end_with
+from tartan.launch import end_with
 from tartan.settings import build, differing
 
 Say: TypeAlias = Callable[[str], object]

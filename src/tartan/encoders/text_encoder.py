@@ -28,8 +28,8 @@ from tartan.encoders.export import save_classifier, unused
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
 from tartan.errors import UserError
+from tartan.kernels.packed_row import kernel_for, usable_kernels
 from tartan.kernels.packing import can_pack, evaluating
-from tartan.kernels.varlen import kernel_for, usable_kernels
 
 log = logging.getLogger(__name__)
 

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,7 +25,7 @@ from tartan.data.task_data import TaskData
 from tartan.errors import UserError
 from tartan.evaluation.monitor import Monitor
 from tartan.files import write_durably
-from tartan.methods.launch import is_main_process
+from tartan.launch import is_main_process
 from tartan.methods.strategy import Agreement
 
 log = logging.getLogger(__name__)
@@ -103,83 +103,6 @@ def check_same_training(
         )
 
 
-class BestWeights(Checkpoint):
-    """Writes `best-STEP.ckpt` after each evaluation on dev that is the best so far.
-
-    The file of an earlier best stays until a resume point knows of a better one. Files of steps
-    after the resume point are removed when a stage resumes: on a machine that does not repeat
-    roundings, they belong to another run.
-
-    Args:
-        folder: the stage's checkpoint folder.
-        monitor: the metric that decides which evaluation is best.
-
-    Attributes:
-        evaluations: step and metrics of every evaluation.
-    """
-
-    def __init__(self, folder: str | Path, monitor: Monitor) -> None:
-        self._folder, self._monitor = Path(folder), monitor
-        self.evaluations: list[tuple[int, dict[str, float]]] = []
-        self._at_last_point: Path | None = None
-
-    @property
-    def best_model_path(self) -> str:
-        """The best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
-        return str(self._best_file() or "")
-
-    def best(self) -> tuple[int, dict[str, float]]:
-        """Return step and metrics of the best evaluation, the earliest of equals."""
-        if not self.evaluations:
-            raise UserError("the training ended before any evaluation on dev: there is no best one")
-        monitor = self._monitor
-        return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
-
-    def series(self) -> list[tuple[int, float]]:
-        return [(step, values[self._monitor.name]) for step, values in self.evaluations]
-
-    def file(self, step: int) -> Path:
-        return self._folder / f"best-{step:08d}.ckpt"
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        for path in self._files() if trainer.is_global_zero else ():
-            if path > self.file(trainer.global_step):
-                path.unlink()
-        self._at_last_point = self._best_file()
-
-    def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
-            return
-        values = {
-            name.removeprefix("dev/"): float(value)
-            for name, value in trainer.callback_metrics.items()
-            if name.startswith("dev/")
-        }
-        self.evaluations.append((trainer.global_step, values))
-        if self.best()[0] == trainer.global_step:
-            trainer.save_checkpoint(self.file(trainer.global_step), weights_only=True)
-
-    def point_taken(self) -> None:
-        """Remove files that are not the best of either of the newest two resume points."""
-        needed = (self._at_last_point, self._best_file())
-        for path in self._files():
-            if path not in needed:
-                path.unlink()
-        self._at_last_point = self._best_file()
-
-    def state_dict(self) -> dict[str, Any]:
-        return {"evaluations": [[step, values] for step, values in self.evaluations]}
-
-    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
-        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
-
-    def _best_file(self) -> Path | None:
-        return self.file(self.best()[0]) if self.evaluations else None
-
-    def _files(self) -> list[Path]:
-        return sorted(self._folder.glob("best-*.ckpt"))
-
-
 def keep_best(trainer: pl.Trainer, monitor: str, mode: str) -> None:
     """Make the only checkpoint callback keep the best on dev, if it does not say what to keep."""
     checkpoints = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
@@ -200,8 +123,8 @@ class Interrupted(SystemExit):
         self.signum, self.step = signum, step
 
 
-class ResumePoints(Checkpoint):
-    """Writes a checkpoint at intervals, and when a signal asks the run to end.
+class StageCheckpoints(Checkpoint):
+    """Writes checkpoints at intervals and on signals, and the weights that are best on dev.
 
     A resume point is only written where training can continue exactly: after a step that no
     evaluation follows, or after the evaluation. This callback has to be the last, so that the
@@ -209,55 +132,87 @@ class ResumePoints(Checkpoint):
     write a point together, and end together, whichever of them got the signal. With a Trainer that
     has `plugins=[DurableCheckpointIO()]`, points survive a power cut.
 
-    Args:
-        folder: folder of the stage's resume points.
-        minutes: time between two points; 0 writes one after every step [minutes].
-        evaluate_every: optimiser steps between evaluations; None in stages without [steps].
-        after: called by the main process when a point has been written.
-    """
+    An evaluation that is the best so far writes `best-STEP.ckpt`. The file of an earlier best stays
+    until a resume point knows of the better one. Files of steps after the resume point are removed
+    when a stage resumes: on a machine that does not repeat roundings, they belong to another run.
 
-    best_model_path = ""
-    """Empty, as resume points are no best weights: with `ckpt_path="best"` Lightning says so."""
+    Args:
+        folder: the stage's checkpoint folder, whose resume points are in `resume`.
+        minutes: time between two points; 0 writes one after every step [minutes].
+        evaluate_every: optimiser steps between evaluations [steps].
+        monitor: the metric that decides which evaluation is best; None where nothing is evaluated.
+
+    Attributes:
+        evaluations: step and metrics of every evaluation.
+    """
 
     def __init__(
         self,
         folder: str | Path,
         minutes: float,
-        evaluate_every: int | None = None,
-        after: Callable[[], None] = lambda: None,
+        evaluate_every: int,
+        monitor: Monitor | None,
     ) -> None:
         self._folder, self._seconds, self._every = Path(folder), 60 * minutes, evaluate_every
-        self._after = after
-        self._last = time.monotonic()
+        self._monitor = monitor
+        self.evaluations: list[tuple[int, dict[str, float]]] = []
+        self._best_at_last_point = ""
+        self._agreement, self._steps, self._last = Agreement(), 0, time.monotonic()
         self._asked: int | None = None
-        self._agreement = Agreement()
-        self._steps = 0
         self._soon = False
         self._handlers: dict[int, Any] = {}
-        self._submitit: tuple[int, Callable[..., Any]] | None = None
+        self._requeues: dict[int, Any] = {}  # what puts a job back in its queue on a signal
+
+    @property
+    def best_model_path(self) -> str:
+        """The best weights' file, for Lightning's `ckpt_path="best"`; empty without any."""
+        return str(self.file(self.best()[0])) if self._monitor and self.evaluations else ""
+
+    def best(self) -> tuple[int, dict[str, float]]:
+        """Return step and metrics of the best evaluation, the earliest of equals."""
+        monitor = self._monitor
+        if monitor is None or not self.evaluations:
+            raise UserError("the training ended before any evaluation on dev: there is no best one")
+        return max(self.evaluations, key=lambda one: (monitor.merit(one[1][monitor.name]), -one[0]))
+
+    def file(self, step: int) -> Path:
+        return self._folder / f"best-{step:08d}.ckpt"
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._agreement, self._steps = pl_module.agreement, pl_module.planned_steps
+        for path in self._best_files() if trainer.is_global_zero else ():
+            if path > self.file(trainer.global_step):
+                path.unlink()
+        self._best_at_last_point = self.best_model_path
         # Lightning's own exchange in every step, for which a GPU's host would wait
         trainer.fit_loop.epoch_loop._broadcast_sigterm_tensor = lambda: None
         if threading.current_thread() is not threading.main_thread():
             return
-        self._submitit = _submitit_handler()
-        signals = {signal.SIGTERM, signal.SIGINT}
-        if callable(signal.getsignal(signal.SIGUSR1)):  # Lightning has found SLURM
-            signals.add(signal.SIGUSR1)
-        if self._submitit is not None:
-            signals.add(signal.Signals(self._submitit[0]))
-        self._handlers = {each: signal.signal(each, self._on_signal) for each in signals}
+        requeuing = [signal.SIGUSR1]  # Lightning's, where it has found SLURM
+        if "SUBMITIT_EXECUTOR" in os.environ:
+            name = os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")  # submitit's own default
+            requeuing.append(signal.Signals[f"SIG{name}"])
+        now = {each: signal.getsignal(each) for each in requeuing}
+        self._requeues = {each: handler for each, handler in now.items() if callable(handler)}
+        self._handlers = {
+            each: signal.signal(each, self._on_signal)
+            for each in (signal.SIGTERM, signal.SIGINT, *self._requeues)
+        }
 
     def on_train_batch_end(self, trainer: pl.Trainer, *args: Any, **kwargs: Any) -> None:
-        evaluates = self._every is not None and trainer.global_step % self._every == 0
-        if not evaluates:
+        if self._monitor is None or trainer.global_step % self._every:
             self._take(trainer)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        if not trainer.sanity_checking:
-            self._take(trainer)
+        if trainer.sanity_checking or trainer.state.fn != TrainerFn.FITTING:
+            return
+        step, scores = trainer.global_step, trainer.callback_metrics
+        if self._monitor is not None:
+            dev = {n.removeprefix("dev/"): float(v) for n, v in scores.items() if n[:4] == "dev/"}
+            self.evaluations.append((step, dev))
+            if self.best()[0] == step:
+                trainer.save_checkpoint(self.file(step), weights_only=True)
+        self._take(trainer)
 
     def on_train_end(self, *args: Any) -> None:
         for signum, handler in self._handlers.items():
@@ -266,10 +221,15 @@ class ResumePoints(Checkpoint):
 
     on_exception = on_train_end
 
+    def state_dict(self) -> dict[str, Any]:
+        return {"evaluations": [[step, values] for step, values in self.evaluations]}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        self.evaluations = [(step, values) for step, values in state_dict["evaluations"]]
+
     def _take(self, trainer: pl.Trainer) -> None:
         """Write a point if it is time, unless the stage ends."""
         if trainer.should_stop or trainer.global_step >= self._steps:
-            self._requeue()
             return  # the stage's outcome is about to be written; then comes `leave_if_asked`
         due = self._soon or (
             trainer.is_global_zero and time.monotonic() - self._last >= self._seconds
@@ -279,52 +239,40 @@ class ResumePoints(Checkpoint):
         if not decided:
             return
         asked = decided // 2  # a signal that came since then waits for the next decision
-        before = points(self._folder)
-        trainer.save_checkpoint(self._folder / f"{trainer.global_step:08d}.ckpt", False)
+        before = points(self._folder / "resume")
+        point = self._folder / "resume" / f"{trainer.global_step:08d}.ckpt"
+        trainer.save_checkpoint(point, weights_only=False)
         if trainer.is_global_zero:
-            for old in before[:-1]:
-                old.unlink()
-            self._after()
+            # neither the older points, nor what is not the best of either of the newest two
+            kept = (self._best_at_last_point, self.best_model_path)
+            for old in (*before[:-1], *self._best_files()):
+                if str(old) not in kept:
+                    old.unlink()
+        self._best_at_last_point = self.best_model_path
         self._last, self._soon = time.monotonic(), False
         if asked:
             self._asked = asked
-            self._requeue()
             self.leave_if_asked(trainer.global_step)
 
     def leave_if_asked(self, step: int) -> None:
         """End the run if a signal came after the last point; the outcome is stored by now."""
         asked = self._agreement.highest(self._asked or 0)
-        if not asked:
-            return
-        if self._submitit is not None and asked == self._submitit[0]:
-            self._submitit[1](asked, None)  # puts the job back in its queue, and exits
-        raise Interrupted(asked, step)
+        if asked in self._requeues:
+            self._requeues[asked](asked, None)
+        if asked:
+            raise Interrupted(asked, step)
 
-    def _requeue(self) -> None:
-        """Let Lightning ask the scheduler to requeue the job, if that was asked."""
-        handler = self._handlers.get(signal.SIGUSR1)
-        submitits = self._submitit is not None and self._submitit[0] == signal.SIGUSR1
-        if self._asked == signal.SIGUSR1 and callable(handler) and not submitits:
-            handler(self._asked, None)
+    def _best_files(self) -> list[Path]:
+        return [] if self._monitor is None else list(self._folder.glob("best-*.ckpt"))
 
     def _on_signal(self, signum: int, frame: FrameType | None) -> None:
-        if signum == signal.SIGTERM and self._submitit is not None:
+        if signum == signal.SIGTERM and "SUBMITIT_EXECUTOR" in os.environ:
             # announces a signal to requeue, or the end; submitit itself lets it pass
             self._soon = True
         elif self._asked is not None:
             raise KeyboardInterrupt  # asked twice: do not wait for the step
         else:
             self._asked = signum
-
-
-def _submitit_handler() -> tuple[int, Callable[..., Any]] | None:
-    """Return the signal on which submitit requeues its job, and its handler; None elsewhere."""
-    if "SUBMITIT_EXECUTOR" not in os.environ:
-        return None
-    name = os.environ.get("SUBMITIT_PREEMPT_SIGNAL", "USR2")  # submitit's own variable and default
-    signum = getattr(signal, f"SIG{name}", None)
-    handler = None if signum is None else signal.getsignal(signum)
-    return (int(signum), handler) if signum is not None and callable(handler) else None
 
 
 def points(folder: Path) -> list[Path]:

@@ -9,38 +9,32 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import EarlyStopping
 from lightning.pytorch.utilities.exceptions import MisconfigurationException
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import SplitScores
+from tartan.evaluation.monitor import Monitor
 from tartan.files import write_durably, write_text_durably
-from tartan.methods.checkpoint import BestWeights, ResumePoints, load_checkpoint, newest_point
+from tartan.launch import is_main_process
+from tartan.methods.checkpoint import StageCheckpoints, load_checkpoint, newest_point
 from tartan.methods.cost import CostMeter, StageCost
-from tartan.methods.launch import is_main_process
 from tartan.methods.module import TaskMixing
-from tartan.methods.non_finite import StopAtNonFinite
 from tartan.methods.shards import load_whole_state
 from tartan.methods.stage import Stage
-from tartan.methods.step_log import FactorLog, StepLog
+from tartan.methods.step_log import StepLog
 from tartan.methods.trainer import build_trainer
 from tartan.settings import build
 
 log = logging.getLogger(__name__)
 
-STEP_LOG = "steps.csv"
-"""Name of the step log in the run folder."""
-FACTOR_LOG = "factors.csv"
-"""Name of the log of factored weights in the run folder."""
 OUTCOME = "outcome.json"
 """File in the checkpoint folder of a finished stage."""
-FLUSH_EVERY = 50
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
@@ -93,36 +87,33 @@ def fit_stage(
         step = int(resumed_from.stem)
         config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
         log.warning("stage %s continues after step %s of %s", name, step, steps)
+    monitor = module.monitor
     meter = CostMeter()
-    best = None if module.monitor is None else BestWeights(checkpoints, module.monitor)
-    points = ResumePoints(
-        checkpoints / "resume",
-        float(config.checkpoint_minutes),
-        *(() if best is None else (interval, best.point_taken)),
-    )
+    points = StageCheckpoints(checkpoints, config.checkpoint_minutes, interval, monitor)
     # Lightning writes a checkpoint when SLURM requeues a job, and would prefer it to later points
     slurm = checkpoints / "slurm"
     if is_main_process():
         shutil.rmtree(slurm, ignore_errors=True)
     trainer = build_trainer(
         config,
+        module,
         [
-            *_callbacks(config, module, stage, name, folder), meter, *observers,
-            *([] if best is None else [best]), points,
+            StepLog(folder, name), *_callbacks(config, monitor, stage.patience, name), meter,
+            *observers, points,
         ],
         max_steps=steps,
         val_check_interval=interval,
         default_root_dir=str(slurm),
-        limit_val_batches=1.0 if best else 0,
+        limit_val_batches=0 if monitor is None else 1.0,
     )  # fmt: skip
-    module.logged_options = logged_options(config)
+    module.non_finite_patience = int(config.non_finite_patience)
     with memory_advice(f"stage {name}"):
         try:
             trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
         except MisconfigurationException as error:  # some options it checks only here
             reason = first_line(error)
             raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
-    outcome = _kept(trainer, module, name, meter, best, checkpoints)
+    outcome = _kept(trainer, module, name, meter, points, checkpoints)
     points.leave_if_asked(trainer.global_step)
     return outcome
 
@@ -132,11 +123,12 @@ def _kept(
     module: TaskMixing,
     name: str,
     meter: CostMeter,
-    best: BestWeights | None,
+    points: StageCheckpoints,
     folder: Path,
 ) -> StageOutcome:
     """Load the weights to keep into the module; store them in `folder` with the outcome."""
-    best_step, dev = (trainer.global_step, None) if best is None else best.best()
+    monitor = module.monitor
+    best_step, best = (trainer.global_step, None) if monitor is None else points.best()
     outcome = StageOutcome(
         name=name,
         steps=trainer.global_step,
@@ -145,14 +137,16 @@ def _kept(
         cost=meter.cost(),
         # of the last step, not of the kept one: what the weighting ended with
         task_weights=module.task_weights if len(module.tasks) > 1 else {},
-        evaluations=[] if best is None else best.series(),
-        dev=dev,
+        evaluations=[
+            (step, scores[monitor.name]) for step, scores in points.evaluations if monitor
+        ],
+        dev=best,
         module=module,
     )
-    if best is None:
+    if monitor is None:
         trainer.save_checkpoint(folder / "last.ckpt", weights_only=True)
     else:
-        kept = best.file(best_step)
+        kept = points.file(best_step)
         load_whole_state(module, load_checkpoint(kept)["state_dict"])
         if trainer.is_global_zero:
             write_durably(folder / "best.ckpt", lambda path: shutil.copyfile(kept, path))
@@ -189,15 +183,10 @@ def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
 
 
 def _callbacks(
-    config: DictConfig, module: TaskMixing, stage: Stage, name: str, folder: Path
+    config: DictConfig, monitor: Monitor | None, patience: int | None, name: str
 ) -> list[pl.Callback]:
-    """Return the logs, the user's callbacks, and early stopping unless there is one of these."""
-    callbacks: list[pl.Callback] = [
-        StepLog(folder / STEP_LOG, name, FLUSH_EVERY),
-        FactorLog(folder / FACTOR_LOG, name),
-        StopAtNonFinite(int(config.non_finite_patience), FLUSH_EVERY),
-    ]
-    monitor = module.monitor
+    """Return the user's callbacks, and early stopping unless there is one of these."""
+    callbacks: list[pl.Callback] = []
     for key, node in config.callbacks.items():
         callback = build(node, f"callbacks.{key}")
         watched = str(getattr(callback, "monitor", None))
@@ -206,9 +195,9 @@ def _callbacks(
         else:
             callbacks.append(callback)
     stops = any(isinstance(callback, EarlyStopping) for callback in callbacks)
-    if monitor is not None and stage.patience is not None and not stops:
+    if monitor is not None and patience is not None and not stops:
         score = f"dev/{monitor.name}"
-        callbacks.append(EarlyStopping(score, patience=stage.patience, mode=monitor.mode))
+        callbacks.append(EarlyStopping(score, patience=patience, mode=monitor.mode))
     return callbacks
 
 
@@ -217,8 +206,7 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
     config.run.stage = config.run.log = f"{module.stage}-test"
     if is_main_process():  # of a process that was killed here; Lightning would warn of it
         shutil.rmtree(Path(config.run.folder) / "logs" / config.run.log, ignore_errors=True)
-    module.logged_options = logged_options(config)
-    trainer = build_trainer(config, [], max_steps=1)
+    trainer = build_trainer(config, module, [], max_steps=1)
     with memory_advice("the evaluation on test"):
         trainer.test(module, datamodule=data, verbose=False)
     metrics = {
@@ -229,13 +217,6 @@ def evaluate_on_test(module: TaskMixing, data: TaskData, config: DictConfig) -> 
     assert module.metrics is not None
     confusion = {part: counts.tolist() for part, counts in module.metrics.confusion.items()}
     return SplitScores(metrics, confusion)
-
-
-def logged_options(config: DictConfig) -> dict[str, Any]:
-    """Return the run's options, for its loggers; without those that the program itself sets."""
-    options: Any = OmegaConf.to_container(config, resolve=True)
-    del options["run"]
-    return dict(options)
 
 
 @contextmanager

@@ -28,17 +28,20 @@ from tartan.data.batches import BatchNeeds
 from tartan.data.prepared import TEXT, Prepared
 from tartan.data.tartan_data import TartanData, encoder_of
 from tartan.data.task_data import TaskData
+from tartan.encoders.base import Encoder
 from tartan.encoders.safe_loading import check_finite_weights
+from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.kernels.attention import use_kernels
-from tartan.methods import checks
 from tartan.methods.checkpoint import check_same_training, data_settings, keep_best
 from tartan.methods.classifier import EndTaskClassifier
-from tartan.methods.non_finite import StopAtNonFinite
-from tartan.methods.optimisation import Optimisation, prepare_update, set_rates
+from tartan.methods.optimisation import Optimisation, prepare_update
 from tartan.methods.parts import METRICS, GivenWeighting, Node, keep_heads, node_of, weighting_of
 from tartan.methods.shards import ShardedBody, fresh_casts, is_sharded, shard
-from tartan.methods.strategy import ReplicatedBody, ShardStrategy
+from tartan.methods.strategy import ReplicatedBody, ShardStrategy, check_trainer
+
+READ_EVERY = 50
+"""Number of steps between two looks at skipped updates on a GPU, which is waited for."""
 
 
 class TaskMixing(EndTaskClassifier):
@@ -57,6 +60,8 @@ class TaskMixing(EndTaskClassifier):
         last_record: record of the last step; None before the first.
         last_finite: whether the last step's numbers were finite, a scalar on the device.
         planned_steps: number of optimiser steps of the training.
+        skipped_in_a_row: number of the last updates that were skipped, a scalar.
+        non_finite_patience: number of skipped updates in a row that end a training.
     """
 
     passes: Passes | None = None
@@ -64,6 +69,8 @@ class TaskMixing(EndTaskClassifier):
     last_record: StepRecord | None = None
     last_finite: Tensor | None = None
     planned_steps: int
+    skipped_in_a_row: Tensor
+    non_finite_patience: int = 5
 
     @classmethod
     def for_data(
@@ -96,10 +103,17 @@ class TaskMixing(EndTaskClassifier):
                 leaves one of the F1 scores out.
             arguments: `heads`, `stage`, `inner_products` and `sampled`, see `TaskModule`.
         """
-        checks.check_arguments(
-            cls, optimisation=optimisation, lr=lr, head_lr=head_lr, weighting=weighting, eta=eta,
-            tasks=tasks,
-        )  # fmt: skip
+        given = {"lr": lr, "head_lr": head_lr, "weighting": weighting, "eta": eta, "tasks": tasks}
+        has_effect = {
+            "lr": optimisation is None,
+            "head_lr": optimisation is None and cls.trains_end_task,
+            "weighting": cls.trains_auxiliaries,
+            "eta": weighting is None and cls.has_meta_head,
+            "tasks": cls.trains_auxiliaries,
+        }
+        for name, value in given.items():
+            if value is not None and not has_effect[name]:
+                raise UserError(f"{cls.__name__}.for_data: {name} has no effect here; omit it")
         if optimisation is None:
             if lr is None:
                 raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
@@ -107,9 +121,14 @@ class TaskMixing(EndTaskClassifier):
             end_head_lr = usual if head_lr is None else head_lr
             optimisation = Optimisation(lr, end_head_lr, cls.usual_weight_decay)
         prepared = data.prepared
+        names = [END_TASK] if cls.trains_end_task else []
+        if prepared.held_out is not None:
+            names = [TEXT]
+        elif cls.trains_auxiliaries:
+            names += prepared.auxiliaries if tasks is None else tasks
         module = cls(
             prepared.encoder,
-            {name: prepared.objective(name) for name in cls._task_names(prepared, tasks)},
+            {name: prepared.objective(name) for name in names},
             weighting if eta is None else {**node_of(cls.usual_weighting), "eta": eta},
             optimisation,
             seed=data.seed,
@@ -120,16 +139,6 @@ class TaskMixing(EndTaskClassifier):
         )
         module.train()  # also the body, which an earlier module's eval() may have left otherwise
         return module
-
-    @classmethod
-    def _task_names(cls, prepared: Prepared, auxiliaries: Sequence[str] | None) -> list[str]:
-        """Return the names of the tasks that the class trains, of `auxiliaries` None all."""
-        if prepared.held_out is not None:
-            return [TEXT]
-        names = [END_TASK] if cls.trains_end_task else []
-        if cls.trains_auxiliaries:
-            names += prepared.auxiliaries if auxiliaries is None else auxiliaries
-        return names
 
     @classmethod
     def load_from_checkpoint(cls, checkpoint_path: Any, *args: Any, **kwargs: Any) -> Self:
@@ -179,38 +188,65 @@ class TaskMixing(EndTaskClassifier):
     # Lightning's hooks, in the order in which a training calls them
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Check the Trainer's options, keep the best checkpoint, and stop at non-finite numbers."""
-        checks.check_trainer(self.trainer, self)
+        """Check the Trainer's options, and keep the checkpoint that is best on dev."""
+        modes = {} if self.metrics is None else self.metrics.modes
+        modes = {"dev/loss": "min", **{f"dev/{name}": mode for name, mode in modes.items()}}
+        check_trainer(self.trainer, modes)
         if self.monitor is not None and self.trainer.limit_val_batches:
             keep_best(self.trainer, f"dev/{self.monitor.name}", self.monitor.mode)
-        # in evaluations it does nothing, but Lightning looks for all callbacks of a checkpoint
-        given = any(isinstance(callback, StopAtNonFinite) for callback in self.trainer.callbacks)
-        return [] if given else [StopAtNonFinite()]
+        return []
 
     def setup(self, stage: str) -> None:
         """Check that the Trainer's data fit the module."""
         data, self.label_places = self.given_data(), None
-        if stage == "fit" and data is None:
+        trains = stage == "fit"
+        if trains and data is None:
             raise UserError(
                 "training takes the batches of TartanData: trainer.fit(module, datamodule=data)"
             )
         if data is None or stage == "predict":  # which gets texts
             return
-        self.label_places = checks.check_data(self, data, trains=stage == "fit")
+        prepared, sizes = data.prepared, data.sizes
+        if not _reads_alike(self.encoder, prepared.encoder):
+            raise UserError(
+                f"the data were read for encoder {prepared.encoder.name}, not the module's; use "
+                "TartanData(..., encoder=module.encoder)"
+            )
+        if trains and (self.sampled or 0) > sizes.batch_size:
+            raise UserError(
+                f"sampled={self.sampled} tasks do not share {sizes.batch_size} examples"
+            )
+        if self.end_task is not None:
+            length, labels = prepared.end_task.max_length, list(prepared.end_task.labels)
+            if trains and length != self.max_length:
+                raise UserError(
+                    f"max_length of the data is {length}, of the module {self.max_length}"
+                )
+            if labels != list(self.labels):
+                if trains or not set(labels) <= set(self.labels):
+                    raise UserError(
+                        f"the data's labels are {labels}, the module's {list(self.labels)}"
+                    )
+                self.label_places = torch.tensor([self.labels.index(label) for label in labels])
         if isinstance(data, TartanData):  # a run logs its whole config
-            sizes = {"seed": data.seed, **asdict(data.sizes)}
-            self.logged_options = {**self.logged_options, "data": sizes}
+            logged = {"seed": data.seed, **asdict(sizes)}
+            self.logged_options = {**self.logged_options, "data": logged}
 
     def configure_model(self) -> None:
-        """Install the kernels for a CPU, or shard the body, as device and strategy ask."""
+        """Install the kernels for a CPU, or shard the body, and connect to the other processes."""
         with torch.random.fork_rng(devices=[]):
             use_kernels(self)
         if self._trainer is None:  # loaded by itself
             return
         if str(self.trainer.precision) == "64-true":
             self.double()  # Lightning does so after it has restored parameters, and would round
+        kind = ReplicatedBody if self.trainer.world_size > 1 else SharedBody
         if isinstance(self.trainer.strategy, ShardStrategy):
             shard(self.body, self.trainer.strategy.device_mesh["data_parallel"])
+            kind = ShardedBody
+        self.shared = kind(self.body, self.shared.product_dtype)
+        self.logs_steps = True  # unless a callback of this fit does
+        self.skipped_in_a_row = torch.zeros((), dtype=torch.int64)
 
     def double(self) -> Self:
         """Convert to float64; weights that are still initial, as 1/3, are not rounded before."""
@@ -224,16 +260,6 @@ class TaskMixing(EndTaskClassifier):
             self.weighting.load_state_dict(initial.state_dict())
         return self
 
-    def on_fit_start(self) -> None:
-        """Connect to the other processes, and log steps, unless a callback of this fit does."""
-        self.logs_steps = True
-        kind = SharedBody
-        if is_sharded(self.body):
-            kind = ShardedBody
-        elif self.trainer.world_size > 1:
-            kind = ReplicatedBody
-        self.shared = kind(self.body, self.shared.product_dtype)
-
     def new_optimiser(self) -> torch.optim.Optimizer:
         """Return a new optimiser of body and heads."""
         end_head = None if self.end_task is None else self.end_task.head
@@ -242,28 +268,24 @@ class TaskMixing(EndTaskClassifier):
 
     def configure_optimizers(self) -> dict[str, Any]:
         """Return one optimiser, so that Lightning's `global_step` counts optimiser steps."""
-        optimiser = self.new_optimiser()
-        self.planned_steps = self._count_steps()
-        schedule = self.optimisation.schedule(optimiser, self.planned_steps)
-        # a schedule of a subclass begins with the peak rates, not those of the first warm-up step,
-        # which `on_train_start` sets for this one
-        for group in optimiser.param_groups:
-            group["lr"] = group["initial_lr"]
-        return {"optimizer": optimiser, "lr_scheduler": schedule}
-
-    def _count_steps(self) -> int:
         # not `trainer.estimated_stepping_batches`, which drops the state of a checkpoint's loaders
         trainer, data = self.trainer, self.given_data()
         if trainer.global_step and not trainer.ckpt_path:
             raise UserError("this Trainer has trained already; make a new one, or give ckpt_path")
         steps, epochs = int(trainer.max_steps), trainer.max_epochs
-        if epochs in (-1, None):
-            return steps
-        assert data is not None  # see `setup`
-        epoch, limit = data.epoch_steps(self.batch_needs), trainer.limit_train_batches
-        epoch = min(epoch, limit) if isinstance(limit, int) else int(epoch * limit)
-        by_epochs = max(epoch, 1) * int(epochs)
-        return by_epochs if steps == -1 else min(steps, by_epochs)
+        if epochs not in (-1, None):
+            assert data is not None  # see `setup`
+            epoch, limit = data.epoch_steps(self.batch_needs), trainer.limit_train_batches
+            epoch = min(epoch, limit) if isinstance(limit, int) else int(epoch * limit)
+            by_epochs = max(epoch, 1) * int(epochs)
+            steps = by_epochs if steps == -1 else min(steps, by_epochs)
+        self.planned_steps, optimiser = steps, self.new_optimiser()
+        schedule = self.optimisation.schedule(optimiser, steps)
+        # a schedule of a subclass begins with the peak rates, not those of the first warm-up step,
+        # which `on_train_start` sets for this one
+        for group in optimiser.param_groups:
+            group["lr"] = group["initial_lr"]
+        return {"optimizer": optimiser, "lr_scheduler": schedule}
 
     def on_load_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Check that the module may take over a checkpoint."""
@@ -275,6 +297,8 @@ class TaskMixing(EndTaskClassifier):
         if self.trainer.state.fn == TrainerFn.FITTING:
             check_same_training(checkpoint, self.hparams, self.given_data())
             self.weighting.load_state_dict(checkpoint["progress"]["weighting"])
+            in_a_row = checkpoint["progress"].get("skipped_in_a_row", 0)
+            self.skipped_in_a_row = torch.tensor(in_a_row)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Add what a training that goes on has to have in common with this one."""
@@ -282,18 +306,36 @@ class TaskMixing(EndTaskClassifier):
             "data": data_settings(self.given_data()),
             # of a sharded module, Lightning leaves out what is no tensor of a buffer
             "weighting": self.weighting.state_dict(),
+            "skipped_in_a_row": int(self.skipped_in_a_row),
         }
 
     def on_train_start(self) -> None:
-        # a checkpoint holds the rates of the schedule that it was written with
         schedule = self.lr_schedulers()
-        if isinstance(schedule, LambdaLR):  # another one is a subclass's
-            set_rates(schedule)
+        if not isinstance(schedule, LambdaLR):  # a subclass's
+            return
+        # a checkpoint holds the rates of the schedule that it was written with
+        for group, lr, factor in zip(
+            schedule.optimizer.param_groups, schedule.base_lrs, schedule.lr_lambdas, strict=True
+        ):
+            group["lr"] = lr * factor(schedule.last_epoch)
 
     def on_train_batch_end(self, outputs: Any, batch: Any, batch_idx: int) -> None:
-        """Make an evaluation follow the last step, as Lightning does when training is to stop."""
-        if self.trainer.global_step >= self.planned_steps and self.monitor is not None:
-            self.trainer.should_stop = True
+        """Stop where updates were skipped; have an evaluation follow the last step."""
+        step = self.trainer.global_step
+        is_last = step >= self.planned_steps
+        if is_last and self.monitor is not None:
+            self.trainer.should_stop = True  # then Lightning evaluates
+        if not (is_last or is_cpu(self.device) or step % READ_EVERY == 0):
+            return  # reading the number waits for a GPU
+        in_a_row, record = int(self.skipped_in_a_row), self.last_record
+        if in_a_row >= self.non_finite_patience or (is_last and in_a_row == step):
+            assert record is not None
+            losses = dict(zip(record.tasks, record.losses.tolist(), strict=True))
+            raise UserError(
+                f"stage {self.stage}, step {step} (losses {losses}): {in_a_row} updates in a row "
+                "were skipped, because a number was not finite; lower the learning rates "
+                "(body_lr, end_head_lr), or use precision 32-true"
+            )
 
     def training_step(self, batch: StepBatch, batch_idx: int) -> dict[str, Tensor]:
         """Take one optimiser step (Algorithm 1); its random draws depend on the step alone.
@@ -361,6 +403,7 @@ class TaskMixing(EndTaskClassifier):
         weights = (record.weights if weights is None else weights).to(self.applied_weights)
         self.applied_weights.copy_(torch.where(finite, weights, self.applied_weights))
         self.skipped += ~finite
+        self.skipped_in_a_row = torch.where(finite, 0, self.skipped_in_a_row + 1)
         self.last_record, self.last_finite = record, finite
 
     def step_metrics(self, record: StepRecord) -> dict[str, Tensor]:
@@ -388,3 +431,9 @@ def _of_evaluation(prepared: Prepared) -> dict[str, Any]:
         "max_length": end_task.max_length,
         "columns": end_task.notes.get("columns"),
     }
+
+
+def _reads_alike(one: Encoder, other: Encoder) -> bool:
+    if isinstance(one, TextEncoder) and isinstance(other, TextEncoder):
+        return bool(one.tokenizer.get_vocab() == other.tokenizer.get_vocab())
+    return isinstance(one, TextEncoder) == isinstance(other, TextEncoder)

@@ -93,13 +93,6 @@ class Optimisation(Checked):
         return schedule
 
 
-def set_rates(schedule: LambdaLR) -> None:
-    """Set the next step's rates by this schedule, whatever its optimiser has."""
-    groups = schedule.optimizer.param_groups
-    for group, lr, factor in zip(groups, schedule.base_lrs, schedule.lr_lambdas, strict=True):
-        group["lr"] = lr * factor(schedule.last_epoch)
-
-
 def prepare_update(
     optimiser: torch.optim.Optimizer, norm: Tensor, limit: float | None, finite: Tensor
 ) -> None:

@@ -27,7 +27,6 @@ from tartan.core.weighting.fixed import Uniform
 from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better, named_metric
-from tartan.methods import checks
 from tartan.methods.optimisation import Optimisation
 from tartan.methods.strategy import Agreement
 from tartan.objectives.base import TaskObjective, is_objective
@@ -117,6 +116,13 @@ class TaskModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
+        names, kind = list(tasks), type(self)
+        trains = (kind.trains_end_task, kind.trains_auxiliaries)
+        if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
+            ours = ", ".join(names) or "no task"
+            raise UserError(f"{kind.__name__} does not train {ours}, in this order")
+        if END_TASK in names and len(labels) < 2:
+            raise UserError(f"the end task needs at least two labels, got {list(labels)}")
         if isinstance(encoder, Mapping):
             description, encoder = dict(encoder), encoder_from_description(encoder)
         else:
@@ -141,8 +147,10 @@ class TaskModule(pl.LightningModule):
             "inner_products": inner_products,
             "sampled": sampled,
         }
-        check_storable(arguments)
-        checks.check_tasks(type(self), list(tasks), labels)
+        try:
+            json.dumps(arguments)
+        except TypeError as error:
+            raise UserError(f"an argument cannot be stored in a checkpoint: {error}") from error
         self._make_parts(arguments, tasks, heads or {}, meta_head)
         self.shared = SharedBody(self.body, getattr(torch, inner_products))
         self.agreement = Agreement()
@@ -167,8 +175,14 @@ class TaskModule(pl.LightningModule):
             # not torch.manual_seed, which would seed the program's generators of GPUs too
             torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
             self.tasks = tasks_of(objectives, heads, self.encoder)
-            self.heads = TaskHeads(self.tasks, self.labels)
+            first = {task.head: task.name for task in reversed(self.tasks)}
+            # one that tasks share is stored under the first one's name
+            self.heads = nn.ModuleDict(
+                {t.name: t.head for t in self.tasks if first[t.head] == t.name}
+            )
             self.weighting = weighting_of(arguments["weighting"], list(objectives))
+            auxiliaries = len(objectives.keys() - {END_TASK})
+            check_weighting(self.weighting, type(self), auxiliaries, self.sampled)
             self.meta_head: MetaHead | None = None
             if self.weighting.needs.meta_gradient:
                 if not isinstance(meta_head, MetaHeadSettings):
@@ -177,7 +191,16 @@ class TaskModule(pl.LightningModule):
             elif meta_head is not None:
                 kind = type(self.weighting).__name__
                 raise UserError(f"weighting {kind} needs no meta-gradient: omit meta_head")
-        checks.check_parts(self, heads)
+        owners = dict.fromkeys(self.body.parameters(), "the body")
+        for name, head in self.heads.items():
+            for parameter in head.parameters():
+                owner = owners.setdefault(parameter, name)
+                if owner != name:  # one of the two gradients would be lost
+                    raise UserError(
+                        f"the head of task {name} holds a parameter of {owner}: let losses() read "
+                        "the body's from its argument `body`, and tasks share a whole head by "
+                        "shared_head"
+                    )
         self.end_task: Task | None = None
         self.metrics: EndTaskMetrics | None = None
         if END_TASK in objectives:
@@ -185,13 +208,23 @@ class TaskModule(pl.LightningModule):
             self.metrics = metrics_of(arguments["metrics"], arguments["metric"], classes)
 
 
-class TaskHeads(nn.ModuleDict):
-    """The tasks' heads by name; one that tasks share is stored under the first one's name."""
-
-    def __init__(self, tasks: Sequence[Task], labels: Sequence[str]) -> None:
-        first = {id(task.head): task for task in reversed(tasks)}
-        super().__init__({t.name: t.head for t in tasks if first[id(t.head)] is t})
-        self.labels = tuple(labels)
+def check_weighting(
+    weighting: Weighting, module: Any, auxiliaries: int, sampled: int | None
+) -> None:
+    """Check that a module's class and steps, sampled or not, are what a weighting needs."""
+    kind = type(weighting).__name__
+    for name, _ in weighting.named_parameters():
+        raise UserError(
+            f"weighting {kind} has a parameter {name!r}, which no optimiser trains; make it a "
+            "buffer, and change it in mix(step)"
+        )
+    if weighting.needs.meta_gradient and not module.has_meta_head:
+        raise UserError(f"weighting {kind} needs the meta-gradient; use MetaTartan")
+    if weighting.needs.one_batch != (sampled is not None):
+        needed = "all" if sampled else "sampled=N of the"
+        raise UserError(f"weighting {kind} needs steps with {needed} auxiliary tasks")
+    if sampled is not None and sampled > auxiliaries:
+        raise UserError(f"sampled={sampled} of {auxiliaries} auxiliary tasks cannot be sampled")
 
 
 def tasks_of(
@@ -303,11 +336,3 @@ def _class_of(target: str) -> type | None:
         module = sys.modules.get(folder)
     kind = getattr(module, name, None)
     return kind if isinstance(kind, type) else None
-
-
-def check_storable(arguments: Mapping[str, Any]) -> None:
-    """Check that a checkpoint can hold these values: numbers, strings, lists and dicts."""
-    try:
-        json.dumps(arguments)
-    except TypeError as error:
-        raise UserError(f"an argument cannot be stored in a checkpoint: {error}") from error

@@ -19,6 +19,9 @@ from tartan.core.weighting.aang import Factored
 from tartan.errors import UserError
 from tartan.files import write_text_durably
 
+STEP_LOG, FACTOR_LOG = "steps.csv", "factors.csv"
+"""Names of the step log and of the log of factored weights in the run folder."""
+FLUSH_EVERY = 50
 OF_A_TASK = {
     "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
     "effective_examples": "effective_examples",
@@ -34,8 +37,8 @@ FACTOR_COLUMNS = ("stage", "step", "factor", "logit")
 class _Table:
     """A CSV to which all stages append rows that begin with the stage and the step."""
 
-    def __init__(self, file: str | Path, columns: Sequence[str], stage: str) -> None:
-        self._file, self._columns, self._stage = Path(file), columns, stage
+    def __init__(self, file: Path, columns: Sequence[str], stage: str) -> None:
+        self._file, self._columns, self._stage = file, columns, stage
 
     def cut(self, step: int) -> None:
         """Drop the stage's rows after `step`, which will be repeated, and what is no whole row."""
@@ -62,21 +65,27 @@ class _Table:
 
 
 class StepLog(pl.Callback):
-    """Writes the record of every step of `stage` to a CSV, to which all stages append.
+    """Writes the record of every step of `stage` to `steps.csv`, to which all stages append.
 
     Steps are counted from 1. The Trainer's loggers get those that `log_every_n_steps` asks for,
-    counted from 0 as Lightning counts. Records are read from the device and written every
-    `flush_every` steps, and before a checkpoint is, after whose step a resumed stage goes on.
+    counted from 0 as Lightning counts. Records are read from the device and written every 50
+    steps, and before a checkpoint is, after whose step a resumed stage goes on. Learned factors,
+    if there are any, go to `factors.csv` at the stage's start and at each evaluation on dev.
     """
 
-    def __init__(self, file: str | Path, stage: str, flush_every: int) -> None:
-        self._table, self._flush_every = _Table(file, COLUMNS, stage), flush_every
+    def __init__(self, folder: str | Path, stage: str) -> None:
+        self._steps = _Table(Path(folder) / STEP_LOG, COLUMNS, stage)
+        self._factors = _Table(Path(folder) / FACTOR_LOG, FACTOR_COLUMNS, stage)
         self._pending: list[tuple[int, str, list[Tensor | None]]] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.logs_steps = False
         if trainer.is_global_zero:
-            self._table.cut(trainer.global_step)
+            self._steps.cut(trainer.global_step)
+            # a new stage has no rows, whatever a run that was killed early has left
+            self._factors.cut(trainer.global_step or -1)
+        if trainer.global_step == 0:
+            self._write_factors(trainer, pl_module.weighting)
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
         record: StepRecord = pl_module.last_record
@@ -85,13 +94,18 @@ class StepLog(pl.Callback):
         for index, task in enumerate(record.tasks):
             values = [None if vector is None else vector[index] for vector in of_tasks]
             self._pending.append((trainer.global_step, task, [*values, *of_step]))
-        if trainer.global_step % self._flush_every == 0:
+        if trainer.global_step % FLUSH_EVERY == 0:
             self._flush(trainer)
+
+    def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
+        self._flush(trainer)
+        if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
+            self._write_factors(trainer, pl_module.weighting)
 
     def on_save_checkpoint(self, trainer: pl.Trainer, *args: Any) -> None:
         self._flush(trainer)  # so that the log is as far as the checkpoint
 
-    on_validation_start = on_train_end = on_save_checkpoint
+    on_train_end = on_save_checkpoint
 
     def on_exception(self, trainer: pl.Trainer, pl_module: Any, exception: BaseException) -> None:
         if isinstance(exception, UserError):  # the last steps show what went wrong
@@ -117,27 +131,9 @@ class StepLog(pl.Callback):
             for logger in trainer.loggers:
                 logger.log_metrics(metrics, step - 1)  # as Lightning counts
         if trainer.is_global_zero:
-            self._table.append(rows)
+            self._steps.append(rows)
 
-
-class FactorLog(pl.Callback):
-    """Writes learned factors, if there are any, at the stage's start and each evaluation on dev."""
-
-    def __init__(self, file: Path, stage: str) -> None:
-        self._table = _Table(file, FACTOR_COLUMNS, stage)
-
-    def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if trainer.is_global_zero:
-            # a new stage has no rows, whatever a run that was killed early has left
-            self._table.cut(trainer.global_step or -1)
-        if trainer.global_step == 0:
-            self._write(trainer, pl_module.weighting)
-
-    def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
-        if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
-            self._write(trainer, pl_module.weighting)
-
-    def _write(self, trainer: pl.Trainer, weighting: Any) -> None:
+    def _write_factors(self, trainer: pl.Trainer, weighting: Any) -> None:
         if not isinstance(weighting, Factored) or not weighting.needs.meta_gradient:
             return
         names, logits = weighting.logits()
@@ -146,7 +142,7 @@ class FactorLog(pl.Callback):
             logged = {f"factor/{name}": value for name, value in values.items()}
             logger.log_metrics(logged, trainer.global_step)
         if trainer.is_global_zero:
-            self._table.append([trainer.global_step, n, _cell(v)] for n, v in values.items())
+            self._factors.append([trainer.global_step, n, _cell(v)] for n, v in values.items())
 
 
 def _cell(number: float | None) -> str:

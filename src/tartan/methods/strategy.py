@@ -3,22 +3,32 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.imports import _IS_INTERACTIVE
-from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy
+from lightning.pytorch.callbacks import EarlyStopping, ModelCheckpoint, StochasticWeightAveraging
+from lightning.pytorch.strategies import DDPStrategy, ModelParallelStrategy, SingleDeviceStrategy
+from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor, distributed, nn
 from torch._utils import _flatten_dense_tensors, _unflatten_dense_tensors
 
 from tartan.core.body import SharedBody, Summed
 from tartan.core.gradients import Gradient
 from tartan.core.task import Batch
-from tartan.methods.launch import ABORTED
+from tartan.errors import UserError
+from tartan.launch import ABORTED, torchrun_processes
 
 SMALL = 2**16  # to which tensors are sent together, because sending each costs more [numbers]
+PRECISIONS = ("bf16-mixed", "32-true", "64-true")
+"""Lightning's precisions that work here: `16-mixed` needs a scaler of gradients, and with weights
+in 16 bits small updates would be lost.
+"""
+_UNBOUNDED = (-1, None, 1000)
+"""Numbers of epochs that do not say how long a training is; 1000 are Lightning's default."""
 T = TypeVar("T")
 
 
@@ -62,6 +72,40 @@ class ShardStrategy(_Aborts, ModelParallelStrategy):
         self._data_parallel_size = self.num_nodes * self.num_processes
         self._tensor_parallel_size = 1
         super().setup_environment()
+
+
+def check_trainer(trainer: pl.Trainer, modes: Mapping[str, str]) -> None:
+    """Check that a Trainer's options train what they ask for; `modes` are those of metrics."""
+    is_training = trainer.state.fn == TrainerFn.FITTING
+    if not isinstance(trainer.strategy, SingleDeviceStrategy | ReplicaStrategy | ShardStrategy):
+        raise UserError(
+            f"Trainer(strategy=...): {type(trainer.strategy).__name__} does not sum the gradients "
+            "of single tasks; use devices=1, or strategy=ReplicaStrategy() or ShardStrategy() from "
+            "tartan.methods.strategy"
+        )
+    # of torchrun's processes with devices=1, each would train alone, in the others' folder
+    started = max(trainer.world_size, torchrun_processes() or 1)
+    if started != trainer.num_devices * trainer.num_nodes:
+        raise UserError(
+            f"{started} process(es) were started, but devices={trainer.num_devices} "
+            f"and num_nodes={trainer.num_nodes} ask for others; in a SLURM job srun starts them"
+        )
+    allowed = PRECISIONS if is_training else (*PRECISIONS, "16-mixed")
+    if str(trainer.precision) not in allowed:
+        raise UserError(f"Trainer(precision={trainer.precision!r}): use {', '.join(allowed)}")
+    if is_training and trainer.max_steps == -1 and trainer.max_epochs in _UNBOUNDED:
+        raise UserError(
+            "give the Trainer max_steps or max_epochs, if only as an upper bound: the learning "
+            "rate rises and falls over the whole training"
+        )
+    for callback in trainer.callbacks if is_training else ():
+        if isinstance(callback, StochasticWeightAveraging):
+            raise UserError("StochasticWeightAveraging follows epochs; use EMAWeightAveraging")
+        if isinstance(callback, EarlyStopping | ModelCheckpoint):
+            kind, watched = type(callback).__name__, callback.monitor
+            mode = modes.get(watched or "", callback.mode)
+            if callback.mode != mode:
+                raise UserError(f"{kind}(monitor={watched!r}) needs mode={mode!r}")
 
 
 class Agreement:

@@ -10,8 +10,7 @@ from typing import Any, Literal
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import Checkpoint, ProgressBar, RichProgressBar
-from lightning.pytorch.strategies import Strategy
-from omegaconf import DictConfig
+from omegaconf import DictConfig, OmegaConf
 
 from tartan.core.device import is_cpu, is_on_cuda
 from tartan.methods.checkpoint import DurableCheckpointIO
@@ -26,9 +25,19 @@ SAY_EVERY_S = 30.0
 """Time between two lines about what remains, where there is no terminal for the bar [s]."""
 
 
-def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments: Any) -> pl.Trainer:
-    """Return Lightning's Trainer for a run's config, with the precision resolved."""
-    settings = config.trainer
+def build_trainer(
+    config: DictConfig, module: TaskMixing, callbacks: list[pl.Callback], **arguments: Any
+) -> pl.Trainer:
+    """Return Lightning's Trainer for a run's config, whose loggers get the run's options."""
+    options: Any = OmegaConf.to_container(config, resolve=True)
+    del options["run"]  # which the program itself sets
+    module.logged_options, settings = options, config.trainer
+    devices, strategy = settings.get("devices", 1), settings.get("strategy", "auto")
+    several = devices not in (1, "1") or settings.get("num_nodes", 1) != 1
+    if strategy == "ddp" or (strategy == "auto" and several):
+        strategy = ReplicaStrategy()
+    elif strategy not in ("auto", "single_device"):
+        strategy = ShardStrategy()
     bars = any(isinstance(callback, ProgressBar) for callback in callbacks)
     if settings.get("enable_progress_bar", True) and not bars:
         callbacks = [*callbacks, StageProgressBar(config.run.stage)]
@@ -38,7 +47,7 @@ def build_trainer(config: DictConfig, callbacks: list[pl.Callback], **arguments:
         callbacks=callbacks,
         plugins=[DurableCheckpointIO()],
         precision=resolve_precision(settings.precision, str(settings.accelerator)),
-        strategy=_strategy_of(settings),
+        strategy=strategy,
         use_distributed_sampler=False,  # each split is shared out without doubling examples
         max_epochs=-1,
         num_sanity_val_steps=settings.get("num_sanity_val_steps", 0),
@@ -65,15 +74,6 @@ def resolve_precision(precision: str, accelerator: str) -> str:
         names = ("avx512_bf16", "amx_bf16", "bf16")
         fast = accelerator in ("auto", "cpu") and any(map(capabilities.get, names))
     return "bf16-mixed" if fast else "32-true"
-
-
-def _strategy_of(settings: DictConfig) -> Strategy | str:
-    name = settings.get("strategy", "auto")
-    devices, nodes = settings.get("devices", 1), settings.get("num_nodes", 1)
-    several = devices not in (1, "1") or nodes != 1
-    if name == "ddp" or (name == "auto" and several):
-        return ReplicaStrategy()
-    return str(name) if name in ("auto", "single_device") else ShardStrategy()
 
 
 class StageProgressBar(RichProgressBar):

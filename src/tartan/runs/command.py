@@ -17,7 +17,7 @@ from hydra.types import RunMode
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import BusyError, UserError, first_line
-from tartan.methods.launch import end_with, is_main_process, processes_get_arguments
+from tartan.launch import end_with, is_main_process, processes_get_arguments
 from tartan.runs.command_line import quiet_libraries, run_command_line, stop
 from tartan.runs.folder import arguments_of, command_of, run_name
 from tartan.runs.sweep import report_job

@@ -14,7 +14,7 @@ from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError
 from tartan.files import check_written_folder, process_lock, read_yaml
-from tartan.methods.launch import is_main_process
+from tartan.launch import is_main_process
 from tartan.settings import differing
 
 NOT_OF_TRAINING = (

@@ -25,8 +25,8 @@ from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
+from tartan.methods.cost import BACKWARD
 from tartan.methods.fit import StageOutcome
-from tartan.methods.flops import BACKWARD
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
 from tartan.methods.trainer import resolve_precision

@@ -32,8 +32,8 @@ from tartan.data.prepared import (
 from tartan.encoders.pretrained import load_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import check_higher_is_better, check_metric
-from tartan.methods.checks import check_weighting
 from tartan.methods.module import TaskMixing
+from tartan.methods.parts import check_weighting
 from tartan.methods.stage import Stage
 from tartan.methods.trainer import Precision
 from tartan.objectives.classification import class_weights
@@ -274,14 +274,9 @@ def weighting_needs(
         weighting: Weighting = Uniform([END_TASK, *tasks])
         if mixes_with_end_task(modules[name]):
             weighting = build(config.weighting, "weighting", task_names=[END_TASK, *tasks])
-        check_weighting(weighting, len(tasks), stage.sampled)
+        check_weighting(weighting, modules[name], len(tasks), stage.sampled)
         needs[name] = weighting.needs
-        learned = weighting.needs.meta_gradient
-        if (learned or weighting.needs.second_batches) and stage.freeze_body:
+        weighs = weighting.needs.meta_gradient or weighting.needs.second_batches
+        if weighs and stage.freeze_body:
             raise UserError("freeze_body=true leaves nothing for this weighting to weigh")
-        if learned and not modules[name].has_meta_head:
-            raise UserError(
-                "this weighting needs the meta-gradient, which "
-                f"method={config.method.name} does not compute"
-            )
     return needs

@@ -24,12 +24,13 @@ from tartan.encoders.layers import reinitialise_top
 from tartan.figures import draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
-from tartan.methods.fit import STEP_LOG, StageOutcome, evaluate_on_test, fit_stage
-from tartan.methods.launch import clean_processes, is_main_process
+from tartan.launch import clean_processes, is_main_process
+from tartan.methods.fit import StageOutcome, evaluate_on_test, fit_stage
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import METRICS, keep_heads
 from tartan.methods.shards import load_whole_state, whole_state
 from tartan.methods.stage import Stage
+from tartan.methods.step_log import STEP_LOG
 from tartan.runs.card import write_card
 from tartan.runs.folder import CONFIG, INPUTS, check_same_inputs, exclusive_run
 from tartan.runs.identity import identified

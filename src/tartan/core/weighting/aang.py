@@ -79,7 +79,7 @@ class Factored(Weighting):
         kept = [float(name.split("/")[0] in ("output", JOINT)) for name in self.factor_names]
         of_gradients = self.factors * self.factors.new_tensor(kept)
         among = (self.incidence[self.rows(step)] @ of_gradients).softmax(dim=0)
-        sizes = {task.name: step.examples(task) for task in step.tasks[1:]}
+        sizes = {task.name: step.batch.tasks[task.name].examples for task in step.tasks[1:]}
         # objectives that differ in their output alone have the same examples, which count once
         total = sum({self.factors_of[name][:3]: size for name, size in sizes.items()}.values())
         shares = among.new_tensor([size / total for size in sizes.values()])

@@ -66,10 +66,10 @@ class Annealed(Weighting):
 
     def mix(self, step: Step) -> Mixed:
         """Return the mean of the gradients weighted by the shares, or the gradient of one task."""
-        self._last = self.shares(step.number)
+        self._last = self.shares(step.batch.step)
         if not self.one_task:
             return weighted_mean(step.gradients(), torch.tensor(self._last))
-        step.take_only(self.turn(step.number))
+        step.tasks = [step.tasks[self.turn(step.batch.step)]]
         return weighted_mean(step.gradients(), torch.ones(1))
 
     def overall(self) -> Tensor:

@@ -101,7 +101,8 @@ class MetaExamples(Meta):
 
     def mix(self, step: Step) -> Mixed:
         """Take `Meta`'s step on the weighted batches."""
-        return super().mix(step.weighing_examples(self.weigh_examples))
+        step.weigh_examples = self.weigh_examples
+        return super().mix(step)
 
     def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
         """Return weights of examples, from their alignments and units; all are `(examples,)`."""
