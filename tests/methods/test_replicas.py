@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import torch
-from torch import distributed, nn
+from torch import distributed
 
 from tartan.core.body import SharedBody
 from tartan.core.passes import Passes, Purpose
 from tartan.core.task import Batch
-from tartan.core.weighting.gramian import Gramian
-from tartan.methods.strategy import ReplicaStrategy, ReplicatedBody
+from tartan.methods.strategy import ReplicatedBody
 from tests.core.test_step_properties import problem
 
 
@@ -35,15 +32,3 @@ def test_a_batch_without_units_reaches_nothing_whenever_it_comes(kind):
         assert bool(found.loss != 0) is reaches
         assert {value is not None for value in (*found.values, *found.of_head)} == {reaches}
         assert len(found.of_head) == len(list(tasks[0].head.parameters()))
-
-
-def test_bytes_that_a_module_keeps_on_the_cpu_are_not_sent(monkeypatch):
-    """NCCL sends nothing of a CPU's; the state of TorchJD's weightings lies there."""
-    pytest.importorskip("torchjd")
-    sent = []
-    monkeypatch.setattr(distributed, "broadcast", lambda tensor, source: sent.append(tensor))
-    model = nn.ModuleList([nn.BatchNorm1d(3), Gramian(["a", "b"], "PCGradWeighting")])
-    assert "1._extra_state" in model.state_dict()
-    ReplicaStrategy.configure_ddp(SimpleNamespace(model=model))
-    kept = {*model.parameters(), *model.buffers()}
-    assert {tensor.data_ptr() for tensor in sent} == {tensor.data_ptr() for tensor in kept}

@@ -19,7 +19,6 @@ from tartan.core.body import (
 )
 from tartan.core.device import present_autocast, without_autocast
 from tartan.core.gradients import take_gradient
-from tartan.core.meta_head import MetaHead
 from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
 
 _PLAIN = SDPBackend.MATH  # the only attention of torch with forward-mode derivatives
@@ -148,12 +147,6 @@ class Passes:
             gather((purpose, "alignments"), alignments, batch, sizes),
             gather((purpose, "units"), units, batch, sizes),
         )
-
-    def fit(self, meta_head: MetaHead, task: Task, read: HeadInputs) -> Tensor:
-        """Fit the meta head to what the task's head reads; return its loss, a scalar."""
-        with self.computing(Purpose("meta_head")):
-            self.seed(Purpose("meta_head"), 0)
-            return meta_head.fit(self.body.module, task.objective, read.features, read.targets)
 
     def no_loss(self) -> Tensor:
         """Return zero, the loss of a process that has none of a batch's examples."""

@@ -176,7 +176,10 @@ class Step:
         if others is not None:
             read = self.passes.features(Purpose("meta_features"), end_task, others)
         assert read is not None, "the end task's pass has kept what its head reads"
-        self._meta_head_loss = self.passes.fit(meta_head, end_task, read)
+        body = self.passes.body.module
+        with self.passes.computing(Purpose("meta_head")):
+            self.passes.seed(Purpose("meta_head"), 0)
+            self._meta_head_loss = meta_head.fit(body, end_task.objective, *read)
         return meta_head.head
 
     def _recorded(self, gradient: BodyGradient) -> BodyGradient:

@@ -18,7 +18,7 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.plugins.io.torch_io import TorchCheckpointIO
-from lightning.pytorch.callbacks import Checkpoint, ModelCheckpoint
+from lightning.pytorch.callbacks import Checkpoint
 from lightning.pytorch.trainer.states import TrainerFn
 
 from tartan.data.task_data import TaskData
@@ -101,18 +101,6 @@ def check_same_training(
             f"the checkpoint's training had other settings or data: {'; '.join(changes)}; give the "
             "same, or start anew without ckpt_path (with ResumePoints, in another folder)"
         )
-
-
-def keep_best(trainer: pl.Trainer, monitor: str, mode: str) -> None:
-    """Make the only checkpoint callback keep the best on dev, if it does not say what to keep."""
-    checkpoints = [c for c in trainer.callbacks if isinstance(c, ModelCheckpoint)]
-    if len(checkpoints) != 1 or type(checkpoints[0]) is not ModelCheckpoint:
-        return
-    (callback,) = checkpoints
-    after_evaluations = not (callback._every_n_train_steps or callback._save_on_train_epoch_end)
-    if callback.monitor is None and callback.save_top_k == 1 and after_evaluations:
-        callback.monitor, callback.mode = monitor, mode
-        callback.kth_value = torch.tensor(-torch.inf if mode == "max" else torch.inf)
 
 
 class Interrupted(SystemExit):

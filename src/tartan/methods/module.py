@@ -11,6 +11,7 @@ from typing import Any, Self
 import lightning.pytorch as pl
 import torch
 from lightning.fabric.utilities.data import AttributeDict
+from lightning.pytorch.callbacks import ModelCheckpoint
 from lightning.pytorch.trainer.states import TrainerFn
 from torch import Tensor
 from torch.optim.lr_scheduler import LambdaLR
@@ -33,7 +34,7 @@ from tartan.encoders.safe_loading import check_finite_weights
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.kernels.attention import use_kernels
-from tartan.methods.checkpoint import check_same_training, data_settings, keep_best
+from tartan.methods.checkpoint import check_same_training, data_settings
 from tartan.methods.classifier import EndTaskClassifier
 from tartan.methods.optimisation import Optimisation, prepare_update
 from tartan.methods.parts import METRICS, GivenWeighting, Node, keep_heads, node_of, weighting_of
@@ -188,12 +189,19 @@ class TaskMixing(EndTaskClassifier):
     # Lightning's hooks, in the order in which a training calls them
 
     def configure_callbacks(self) -> list[pl.Callback]:
-        """Check the Trainer's options, and keep the checkpoint that is best on dev."""
+        """Check the Trainer's options; keep the best on dev where nothing says what to keep."""
         modes = {} if self.metrics is None else self.metrics.modes
         modes = {"dev/loss": "min", **{f"dev/{name}": mode for name, mode in modes.items()}}
         check_trainer(self.trainer, modes)
-        if self.monitor is not None and self.trainer.limit_val_batches:
-            keep_best(self.trainer, f"dev/{self.monitor.name}", self.monitor.mode)
+        kept = [c for c in self.trainer.callbacks if isinstance(c, ModelCheckpoint)]
+        if len(kept) != 1 or self.monitor is None or not self.trainer.limit_val_batches:
+            return []
+        (callback,), mode = kept, self.monitor.mode
+        after_evaluations = not (callback._every_n_train_steps or callback._save_on_train_epoch_end)
+        is_plain = type(callback) is ModelCheckpoint and callback.save_top_k == 1
+        if callback.monitor is None and is_plain and after_evaluations:
+            callback.monitor, callback.mode = f"dev/{self.monitor.name}", mode
+            callback.kth_value = torch.tensor(-torch.inf if mode == "max" else torch.inf)
         return []
 
     def setup(self, stage: str) -> None:
