@@ -22,8 +22,8 @@ from benchmarks.measure import Row, ratio, time_interleaved
 from tartan.core.task import Batch, StepBatch
 from tartan.kernels.dropout import replace_dropout
 from tartan.methods.cost import now
-from tartan.methods.fit import fit_stage
 from tartan.methods.module import TaskMixing
+from tartan.runs.run import fit_stage
 
 
 class Floor:

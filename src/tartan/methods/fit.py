@@ -1,11 +1,11 @@
-"""Trains one stage with Lightning's Trainer, and evaluates on the test split."""
+"""The outcome of a stage, its callbacks, and the evaluation on the test split."""
 
 from __future__ import annotations
 
 import json
 import logging
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -13,21 +13,18 @@ from pathlib import Path
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import EarlyStopping
-from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig
 
 from tartan.data.task_data import TaskData
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.evaluation.metrics import SplitScores
 from tartan.evaluation.monitor import Monitor
 from tartan.files import write_durably, write_text_durably
 from tartan.launch import is_main_process
-from tartan.methods.checkpoint import StageCheckpoints, load_checkpoint, newest_point
+from tartan.methods.checkpoint import StageCheckpoints, load_checkpoint
 from tartan.methods.cost import CostMeter, StageCost
 from tartan.methods.module import TaskMixing
 from tartan.methods.shards import load_whole_state
-from tartan.methods.stage import Stage
-from tartan.methods.step_log import StepLog
 from tartan.methods.trainer import build_trainer
 from tartan.settings import build
 
@@ -63,62 +60,7 @@ class StageOutcome:
     module: TaskMixing
 
 
-def fit_stage(
-    module: TaskMixing,
-    data: TaskData,
-    stage: Stage,
-    *,
-    name: str,
-    config: DictConfig,
-    folder: Path,
-    observers: Sequence[pl.Callback] = (),
-) -> StageOutcome:
-    """Train a stage, or resume it; leave the best weights on dev, or the last ones, in `module`.
-
-    A stage that is finished already is not trained again. `observers` are further callbacks.
-    """
-    checkpoints = folder / "checkpoints" / name
-    if (checkpoints / OUTCOME).is_file():
-        return _stored_outcome(module, checkpoints)
-    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
-    resumed_from = newest_point(checkpoints / "resume")
-    config.run.log = name
-    if resumed_from is not None:
-        step = int(resumed_from.stem)
-        config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
-        log.warning("stage %s continues after step %s of %s", name, step, steps)
-    monitor = module.monitor
-    meter = CostMeter()
-    points = StageCheckpoints(checkpoints, config.checkpoint_minutes, interval, monitor)
-    # Lightning writes a checkpoint when SLURM requeues a job, and would prefer it to later points
-    slurm = checkpoints / "slurm"
-    if is_main_process():
-        shutil.rmtree(slurm, ignore_errors=True)
-    trainer = build_trainer(
-        config,
-        module,
-        [
-            StepLog(folder, name), *_callbacks(config, monitor, stage.patience, name), meter,
-            *observers, points,
-        ],
-        max_steps=steps,
-        val_check_interval=interval,
-        default_root_dir=str(slurm),
-        limit_val_batches=0 if monitor is None else 1.0,
-    )  # fmt: skip
-    module.non_finite_patience = int(config.non_finite_patience)
-    with memory_advice(f"stage {name}"):
-        try:
-            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
-        except MisconfigurationException as error:  # some options it checks only here
-            reason = first_line(error)
-            raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
-    outcome = _kept(trainer, module, name, meter, points, checkpoints)
-    points.leave_if_asked(trainer.global_step)
-    return outcome
-
-
-def _kept(
+def keep_outcome(
     trainer: pl.Trainer,
     module: TaskMixing,
     name: str,
@@ -162,7 +104,7 @@ def _kept(
     return outcome
 
 
-def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
+def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
     """Return a finished stage's outcome, its weights in `module`."""
     try:
         entries = json.loads((folder / OUTCOME).read_text(encoding="utf-8"))
@@ -182,7 +124,7 @@ def _stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
     return outcome
 
 
-def _callbacks(
+def stage_callbacks(
     config: DictConfig, monitor: Monitor | None, patience: int | None, name: str
 ) -> list[pl.Callback]:
     """Return the user's callbacks, and early stopping unless there is one of these."""

@@ -193,11 +193,6 @@ def module_class(stage: Stage) -> Any:
     return module
 
 
-def mixes_with_end_task(module: Any) -> bool:
-    """Return whether a module trains the end task with others: only then are tasks weighted."""
-    return bool(module.trains_end_task and module.trains_auxiliaries)
-
-
 def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     """Read all data, load the encoder, and check that they fit together."""
     used = _used_auxiliaries(config, stages)
@@ -265,14 +260,14 @@ def weighting_needs(
     """Return what the weighting of each stage needs of a step, after checking that it gets it."""
     auxiliaries = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
     modules = {name: module_class(stage) for name, stage in stages.items()}
-    target = config.weighting.get("_target_", "").rpartition(".")[2]
-    if target != "Uniform" and not any(map(mixes_with_end_task, modules.values())):
+    mixing = {n for n, m in modules.items() if m.trains_end_task and m.trains_auxiliaries}
+    if not (mixing or str(config.weighting.get("_target_", "")).endswith(".Uniform")):
         log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
     needs = {}
     for name, stage in stages.items():
         tasks = auxiliaries_of(stage, auxiliaries)
         weighting: Weighting = Uniform([END_TASK, *tasks])
-        if mixes_with_end_task(modules[name]):
+        if name in mixing:
             weighting = build(config.weighting, "weighting", task_names=[END_TASK, *tasks])
         check_weighting(weighting, modules[name], len(tasks), stage.sampled)
         needs[name] = weighting.needs

@@ -1,16 +1,20 @@
-"""Runs one experiment, from its config to its run folder: data, stages, test evaluation, result."""
+"""Runs one experiment: settings, data, module, callbacks, trainer, fit, test, result."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import logging
+import shutil
+from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import lightning.pytorch as pl
 import pandas as pd
 import torch
+from lightning.pytorch.utilities.exceptions import MisconfigurationException
 from omegaconf import DictConfig, OmegaConf
 from torch import nn
 
@@ -21,16 +25,28 @@ from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.layers import reinitialise_top
+from tartan.errors import UserError, first_line
 from tartan.figures import draw_task_weights, figure_text
 from tartan.files import disk_advice, write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.launch import clean_processes, is_main_process
-from tartan.methods.fit import StageOutcome, evaluate_on_test, fit_stage
+from tartan.methods.checkpoint import StageCheckpoints, newest_point
+from tartan.methods.cost import CostMeter
+from tartan.methods.fit import (
+    OUTCOME,
+    StageOutcome,
+    evaluate_on_test,
+    keep_outcome,
+    memory_advice,
+    stage_callbacks,
+    stored_outcome,
+)
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import METRICS, keep_heads
 from tartan.methods.shards import load_whole_state, whole_state
 from tartan.methods.stage import Stage
-from tartan.methods.step_log import STEP_LOG
+from tartan.methods.step_log import STEP_LOG, StepLog
+from tartan.methods.trainer import build_trainer
 from tartan.runs.card import write_card
 from tartan.runs.folder import CONFIG, INPUTS, check_same_inputs, exclusive_run
 from tartan.runs.identity import identified
@@ -45,12 +61,13 @@ from tartan.runs.outcome import (
 from tartan.runs.prepare import (
     auxiliaries_of,
     enabled_stages,
-    mixes_with_end_task,
     module_class,
     prepare,
     weighting_needs,
 )
 from tartan.runs.result import Result, stored_result, write_result
+
+log = logging.getLogger(__name__)
 
 
 def run_experiment(config: DictConfig, folder: str | Path) -> Result:
@@ -75,7 +92,7 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         if is_main_process():
             _begin(config, folder, prepared)
 
-        # module, callbacks, trainer, fit: of each stage, which continues with the weights before it
+        # module, callbacks, trainer, fit: stage by stage (StageChain.build, fit_stage)
         chain = StageChain(config, folder, prepared, stages)
         start = {} if fine_tuning is None else whole_state(prepared.encoder.body)
         outcomes = [chain.run(name, stage) for name, stage in stages.items()]
@@ -142,7 +159,8 @@ class StageChain:
         config, module_type, prepared = self._config, module_class(stage), self._prepared
         data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
         auxiliaries = {task: auxiliary for task, (auxiliary, _) in prepared.auxiliaries.items()}
-        weighted, trained = mixes_with_end_task(module_type), module_type.trains_auxiliaries
+        trained = module_type.trains_auxiliaries
+        weighted = trained and module_type.trains_end_task
         metrics: Any = OmegaConf.to_container(config.metrics, resolve=True)
         seed = seed_for(int(config.seed), name, "layers")
         reinitialise_top(prepared.encoder.body, stage.reinitialise, seed)
@@ -189,6 +207,65 @@ class StageChain:
             seed=int(config.seed),
             num_workers=config.num_workers,
         )
+
+
+def fit_stage(
+    module: TaskMixing,
+    data: TaskData,
+    stage: Stage,
+    *,
+    name: str,
+    config: DictConfig,
+    folder: Path,
+    observers: Sequence[pl.Callback] = (),
+) -> StageOutcome:
+    """Train a stage, or resume it; leave the best weights on dev, or the last ones, in `module`.
+
+    A stage that is finished already is not trained again. `observers` are further callbacks.
+    """
+    checkpoints = folder / "checkpoints" / name
+    if (checkpoints / OUTCOME).is_file():
+        return stored_outcome(module, checkpoints)
+    steps, interval = stage.length(*data.prepared.counts(module.batch_needs.tasks))
+    resumed_from = newest_point(checkpoints / "resume")
+    config.run.log = name
+    if resumed_from is not None:
+        step = int(resumed_from.stem)
+        config.run.log = f"{name}-from-{step}"  # Lightning's CSV logger would empty its folder
+        log.warning("stage %s continues after step %s of %s", name, step, steps)
+
+    # callbacks
+    monitor, meter = module.monitor, CostMeter()
+    points = StageCheckpoints(checkpoints, config.checkpoint_minutes, interval, monitor)
+    given = stage_callbacks(config, monitor, stage.patience, name)
+    callbacks = [StepLog(folder, name), *given, meter, *observers, points]
+
+    # trainer
+    # Lightning writes a checkpoint when SLURM requeues a job, and would prefer it to later points
+    slurm = checkpoints / "slurm"
+    if is_main_process():
+        shutil.rmtree(slurm, ignore_errors=True)
+    trainer = build_trainer(
+        config,
+        module,
+        callbacks,
+        max_steps=steps,
+        val_check_interval=interval,
+        default_root_dir=str(slurm),
+        limit_val_batches=0 if monitor is None else 1.0,
+    )
+
+    # fit
+    module.non_finite_patience = int(config.non_finite_patience)
+    with memory_advice(f"stage {name}"):
+        try:
+            trainer.fit(module, datamodule=data, ckpt_path=resumed_from)
+        except MisconfigurationException as error:  # some options it checks only here
+            reason = first_line(error)
+            raise UserError(f"Lightning refuses callbacks or trainer: {reason}") from error
+    outcome = keep_outcome(trainer, module, name, meter, points, checkpoints)
+    points.leave_if_asked(trainer.global_step)
+    return outcome
 
 
 def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
