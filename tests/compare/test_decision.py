@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from tartan.compare.decision import Predictions, going_on, joined, winner
 from tartan.compare.folds import ALL, fold_of_rows, labelled_rows, load_task, write_folds
 from tartan.errors import UserError
-from tartan.evaluation.metrics import named_metric
+from tartan.evaluation.metrics import NAMED
 
 LABELS = np.arange(200) % 2
 
@@ -25,7 +25,7 @@ def predictions(**right):
     for method, share in right.items():
         wrong = np.isin(np.arange(len(LABELS)), order[round(share * len(LABELS)) :])
         probabilities[method] = np.eye(2, dtype=np.float32)[np.where(wrong, 1 - LABELS, LABELS)]
-    return Predictions(LABELS, probabilities, named_metric("accuracy", 2))
+    return Predictions(LABELS, probabilities, NAMED["accuracy"](num_classes=2))
 
 
 def test_scores_and_differences_are_those_of_the_metric():

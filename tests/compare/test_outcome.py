@@ -9,10 +9,10 @@ import pandas as pd
 
 from tartan.compare.decision import Predictions
 from tartan.compare.outcome import Outcome, write_outcome
-from tartan.evaluation.metrics import named_metric
+from tartan.evaluation.metrics import NAMED
 
 LABELS = ("a", "b")
-METRIC = named_metric("accuracy", 2)
+METRIC = NAMED["accuracy"](num_classes=2)
 
 
 def outcome_of(labels, probabilities, fold_of):

@@ -9,7 +9,7 @@ from tartan.compare.decision import Predictions
 from tartan.compare.plan import Plan
 from tartan.compare.race import Race
 from tartan.compare.request import request_of
-from tartan.evaluation.metrics import named_metric
+from tartan.evaluation.metrics import NAMED
 
 
 class Instant(Race):
@@ -33,7 +33,7 @@ class Instant(Race):
         predicted = {m: np.where(np.arange(40) < 40 * self.right[m], labels, 1 - labels)
                      for m in methods}  # fmt: skip
         one_hot = {method: np.eye(2, dtype=np.float32)[one] for method, one in predicted.items()}
-        return Predictions(labels, one_hot, named_metric("accuracy", 2))
+        return Predictions(labels, one_hot, NAMED["accuracy"](num_classes=2))
 
     def _train(self, methods, train, held_out, options):
         self.trained.append(("all", *methods))

@@ -22,7 +22,6 @@ from tartan.evaluation.metrics import (
     EndTaskMetrics,
     check_higher_is_better,
     check_metric,
-    named_metric,
 )
 
 
@@ -67,7 +66,7 @@ def test_a_metric_is_that_of_scikit_learn_whole_and_unseen(name):
     generator = torch.Generator().manual_seed(0)
     labels = torch.randint(0, 4, (120,), generator=generator)
     logits, unseen = drawn(labels), torch.rand(120, generator=generator) < 0.6
-    both = {name: named_metric(name, 4), "macro_f1": named_metric("macro_f1", 4)}
+    both = {name: NAMED[name](num_classes=4), "macro_f1": NAMED["macro_f1"](num_classes=4)}
     metrics = EndTaskMetrics(both, name, 4)
     metrics.update(drawn(labels[:9], 1), labels[:9])
     metrics.reset()
@@ -101,7 +100,7 @@ def test_a_label_that_is_absent_from_a_split_has_no_part_in_a_mean_over_labels(a
         "average_precision": sk.average_precision_score(alone, s[:, present], average="macro"),
     }
     for name, wanted in expected.items():
-        metric = named_metric(name, 4)
+        metric = NAMED[name](num_classes=4)
         metric.update(scores.argmax(1) if name == "balanced_accuracy" else scores, labels)
         assert float(metric.compute()) == pytest.approx(wanted, abs=1e-6)
 

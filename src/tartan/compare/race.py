@@ -27,7 +27,7 @@ from tartan.compare.outcome import Outcome
 from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
 from tartan.compare.request import Request
 from tartan.errors import UserError
-from tartan.evaluation.metrics import check_metric, named_metric
+from tartan.evaluation.metrics import NAMED, check_metric
 from tartan.files import read_json, write_text_durably
 from tartan.predict.predict import Settings, predict_file
 from tartan.runs.command_line import duration, run_child
@@ -208,7 +208,7 @@ class Race:
             probabilities[method] = filled.to_numpy("float32")
         labels = frame["label"].map({name: index for index, name in enumerate(names)})
         return Predictions(
-            labels.to_numpy(), probabilities, named_metric(self._task.metric, len(names))
+            labels.to_numpy(), probabilities, NAMED[self._task.metric](num_classes=len(names))
         )
 
 

@@ -87,11 +87,6 @@ All take `num_classes`, and higher is better.
 """
 
 
-def named_metric(name: str, classes: int) -> Metric:
-    """Return the metric for that number of labels."""
-    return NAMED[name](num_classes=classes)
-
-
 def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
     """Raise a UserError unless a metric has this name: of `configured` ones, or of `NAMED`."""
     known = sorted({*configured, *NAMED})
@@ -120,7 +115,8 @@ class EndTaskMetrics(nn.Module):
     """Torchmetrics' classification metrics, computed twice: on all and on unseen examples.
 
     `saw_unseen` says whether this process has counted an unseen example; `confusion` are the last
-    evaluation's matrices by part, `(classes, classes)`, labels in rows.
+    evaluation's matrices by part, `(classes, classes)`, labels in rows; `modes` the directions
+    (`max` or `min`) of metrics that have one.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
@@ -129,13 +125,8 @@ class EndTaskMetrics(nn.Module):
         self.whole, self.unseen = _Part(metrics, classes), _Part(metrics, classes)
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
-
-    @property
-    def modes(self) -> dict[str, str]:
-        """Return the direction, `max` or `min`, of each metric that has one, by name."""
-        metrics = {**self.whole.by_prediction, **self.whole.by_probability}
         better = {name: metric.higher_is_better for name, metric in metrics.items()}
-        return {n: "max" if high else "min" for n, high in better.items() if high is not None}
+        self.modes = {n: "max" if high else "min" for n, high in better.items() if high is not None}
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
         """Count a batch: logits `(n, classes)`, label indices and whether absent from train."""

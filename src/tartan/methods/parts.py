@@ -26,7 +26,7 @@ from tartan.core.weighting.base import Weighting
 from tartan.core.weighting.fixed import Uniform
 from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.errors import UserError
-from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better, named_metric
+from tartan.evaluation.metrics import NAMED, EndTaskMetrics, check_higher_is_better
 from tartan.methods.optimisation import Optimisation
 from tartan.methods.strategy import Agreement
 from tartan.objectives.base import TaskObjective, is_objective
@@ -273,7 +273,7 @@ def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTask
     if monitor in metrics:
         check_higher_is_better(monitor, metrics[monitor])
     else:
-        metrics[monitor] = named_metric(monitor, classes)
+        metrics[monitor] = NAMED[monitor](num_classes=classes)
     return EndTaskMetrics(metrics, monitor, classes)
 
 
