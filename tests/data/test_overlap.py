@@ -10,13 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tartan.data import overlap
-from tartan.data.overlap import (
-    MIN_SIMILARITY,
-    NgramIndex,
-    nearest_duplicates,
-    same_texts,
-    words_of,
-)
+from tartan.data.overlap import MIN_SIMILARITY, NgramIndex, nearest_duplicates, same_texts, words_of
 
 HELD = " ".join(f"w{i}" for i in range(20))
 

@@ -12,12 +12,7 @@ from hypothesis import strategies as st
 from tartan.core.seeding import generator_for
 from tartan.data.file_task import FileTask
 from tartan.data.paper_tasks import PaperTask
-from tartan.data.splits import (
-    choose_labelled,
-    clean_split,
-    stratified_splits,
-    with_every_label,
-)
+from tartan.data.splits import choose_labelled, clean_split, stratified_splits, with_every_label
 from tartan.data.text_auxiliary import training_texts
 from tartan.errors import UserError
 from tests.data.test_file_task import task_of, write

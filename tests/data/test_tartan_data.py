@@ -7,16 +7,10 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from transformers import (
-    BertConfig,
-    BertModel,
-    FNetConfig,
-    FNetModel,
-    RobertaConfig,
-    RobertaModel,
-)
+from transformers import BertConfig, BertModel, FNetConfig, FNetModel, RobertaConfig, RobertaModel
 
-from tartan.data.tartan_data import auxiliary_of, encoder_of, table_of
+from tartan.data.table import table_of
+from tartan.data.tartan_data import auxiliary_of, encoder_of
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM

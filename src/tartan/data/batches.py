@@ -18,7 +18,6 @@ from torch.utils.data import ConcatDataset, Dataset
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, Inputs, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
-from tartan.core.weighting.base import Weighting
 from tartan.data.tokenise import Text
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
@@ -68,12 +67,14 @@ class StepBatches(Dataset[StepBatch]):
         self._tasks, self._meta = tasks, meta
         self._steps, self._seed, self._needs = steps, seed, needs
         self._orders: dict[tuple[str, str], ExampleOrder] = {}
+        # of which some are sampled in each step
+        self._others = [] if needs.sampled is None else [n for n in tasks if n != END_TASK]
 
     def __len__(self) -> int:
         return self._steps
 
     def __getitem__(self, step: int) -> StepBatch:
-        needs, own = self._needs, [n for n in self._tasks if not self._is_sampled(n)]
+        needs, own = self._needs, [name for name in self._tasks if name not in self._others]
         result = StepBatch(step, {name: self._batch(step, "task", name)() for name in own})
         result.unsized = {name: self._batch(step, "task", name) for name in self.sampled(step)}
         if self._meta is not None:
@@ -86,15 +87,11 @@ class StepBatches(Dataset[StepBatch]):
 
     def sampled(self, step: int) -> list[str]:
         """Return the names of the tasks that `step` samples, uniformly, without replacement."""
-        if self._needs.sampled is None:
+        if not self._others:
             return []
-        others = list(filter(self._is_sampled, self._tasks))
         generator = generator_for(self._seed, self._needs.stage, "sampled tasks", step)
-        chosen = generator.choice(len(others), self._needs.sampled, replace=False)
-        return [others[index] for index in sorted(chosen)]
-
-    def _is_sampled(self, name: str) -> bool:
-        return self._needs.sampled is not None and name != END_TASK
+        chosen = generator.choice(len(self._others), self._needs.sampled, replace=False)
+        return [self._others[index] for index in sorted(chosen)]
 
     def _batch(self, step: int, kind: str, name: str = "") -> Callable[..., Batch]:
         """Return a function that makes the batch of the step's rows, or of the first so many."""
@@ -229,22 +226,6 @@ def share_of(whole: StepBatch, rank: int, count: int, equally_often: bool = Fals
 
     kinds = ("tasks", "meta_batch", "meta_head_batch", "second")
     return replace(whole, **{kind: share(getattr(whole, kind)) for kind in kinds})
-
-
-def with_sampled_batches(
-    batch: StepBatch,
-    weighting: Weighting,
-    total: int,
-    rank: int = 0,
-    count: int = 1,
-    equally_often: bool = False,
-) -> StepBatch:
-    """Return the step with a batch for each task that it samples, sized by the weighting."""
-    sizes = weighting.batch_sizes(list(batch.unsized), total)
-    sampled = {name: make(sizes[name]) for name, make in batch.unsized.items()}
-    if count > 1:
-        sampled = share_of(StepBatch(batch.step, sampled), rank, count, equally_often).tasks
-    return replace(batch, tasks=batch.tasks | sampled, unsized={})
 
 
 def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:

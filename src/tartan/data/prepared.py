@@ -183,6 +183,7 @@ def assemble(
     held_out = end_task if isinstance(end_task, HeldOutText) else None
     splits: Any = None
     for name, auxiliary in auxiliaries.items():
+        check_task_name(name)
         auxiliary.check(name, encoder)
     if held_out is None:
         classification.collate(encoder, 1)  # says so if the encoder does not fit

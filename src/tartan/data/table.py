@@ -11,6 +11,7 @@ import hashlib
 import io
 import json
 import math
+import os
 import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Sized
@@ -46,6 +47,8 @@ TABLES = ("csv", "tsv", "jsonl", "json", "parquet", "xlsx")
 """Kinds of files that hold rows of named columns."""
 Quoting: TypeAlias = Literal["standard", "none"]
 """`standard` for fields that may be in double quotes; `none` where these are ordinary characters"""
+Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | Iterable[Any]
+"""Labelled examples: a file or several, a data set, a data frame, or rows: mappings or tuples."""
 _LONGEST_FIELD = 1 << 24
 """Maximum length of a field: without it a missing double quote would fill the memory."""
 _MOST_VALUES = 1000  # number of different values at which a column is one of texts, not of classes
@@ -259,6 +262,22 @@ def open_table(path: Path, kinds: Collection[str] = TABLES, quoting: Quoting = "
     rows = partial(_rows_of_json, path, written_as)
     columns = tuple(dict.fromkeys(name for row in islice(rows(), 100) for name in row.values))
     return Table(source, columns, rows, digest, "line")
+
+
+def table_of(examples: Examples, name: str) -> Table:
+    """Return labelled examples as a table; `name` is their argument's, for messages."""
+    if isinstance(examples, str | os.PathLike):
+        return open_table(Path(examples))
+    if isinstance(examples, pd.DataFrame):
+        examples = datasets.Dataset.from_pandas(examples, preserve_index=False)
+    if isinstance(examples, datasets.Dataset):
+        return table_of_dataset(name, examples)
+    if isinstance(examples, Sequence) and all(isinstance(p, str | os.PathLike) for p in examples):
+        return joined([open_table(Path(path)) for path in examples])
+    rows: Any = examples
+    if hasattr(rows, "__getitem__"):  # a torch data set has no iterator
+        rows = [rows[index] for index in range(len(rows))]
+    return table_of_rows(name, rows)
 
 
 def open_hub(name: str, config: str | None, cache_dir: Path) -> Mapping[str, Table]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, TypeAlias, cast
 
 import datasets
 import pandas as pd
@@ -14,24 +14,11 @@ from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from tartan.data.corpus import Corpus, text_column
 from tartan.data.file_task import EmptyLabel, FileTask
-from tartan.data.prepared import (
-    AuxiliaryContext,
-    AuxiliarySettings,
-    Prepared,
-    assemble,
-    check_task_name,
-)
-from tartan.data.table import (
-    Table,
-    content_digest,
-    joined,
-    open_table,
-    table_of_dataset,
-    table_of_rows,
-)
+from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings, Prepared, assemble
+from tartan.data.table import Examples, Table, content_digest, table_of
 from tartan.data.task_data import BatchSizes, TaskData
 from tartan.data.text_auxiliary import TextAuxiliary
-from tartan.data.text_task import SplitKind, TextTask
+from tartan.data.text_task import SplitKind
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
 from tartan.encoders.pretrained import PackagedEncoder, PretrainedEncoder, load_encoder
@@ -42,13 +29,8 @@ from tartan.evaluation.metrics import check_metric
 from tartan.objectives.classification import Classification, ClassWeights
 from tartan.objectives.classification import class_weights as scaled_weights
 from tartan.objectives.masked_lm import MaskedLM
-from tartan.settings import Below1, Count, Length, Natural, Part, Size, checked, typed
+from tartan.settings import Below1, Count, Length, Natural, Part, Size, checked
 
-OWN_TEXT: Final = "task"
-"""Value that stands for the labelled training texts where unlabelled text is asked for (TAPT)."""
-
-Examples: TypeAlias = str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | Iterable[Any]
-"""Labelled examples: a file or several, a data set, a data frame, or rows: mappings or tuples."""
 Texts: TypeAlias = (
     str | os.PathLike[str] | datasets.Dataset | pd.DataFrame | pd.Series | Sequence[Any]
     | TextAuxiliary
@@ -77,10 +59,8 @@ class GivenTexts(TextAuxiliary):
 
     corpus: Corpus | None = None
 
-    def _domain_corpus(
-        self, end_task: TextTask | None, size: float | None, cache_dir: Path
-    ) -> Corpus:
-        return self.corpus or super()._domain_corpus(end_task, size, cache_dir)
+    def _domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
+        return self.corpus or super()._domain_corpus(size, context)
 
 
 class TartanData(TaskData):
@@ -161,17 +141,12 @@ class TartanData(TaskData):
         num_workers: Natural | None = None,
         cache_dir: str | os.PathLike[str] | None = None,
     ) -> None:
-        if "batch_size" in (sizes or {}):
-            raise UserError("batch_size is an argument by itself, not one of sizes")
-        others = typed(dict(sizes or {}), BatchSizes, "sizes")
-        sizes_of_batches = replace(others, batch_size=batch_size)
-        super().__init__(self._prepare, sizes_of_batches, seed=seed, num_workers=num_workers)
+        all_sizes = BatchSizes(batch_size=batch_size, **(sizes or {}))
+        super().__init__(self._prepare, all_sizes, seed=seed, num_workers=num_workers)
         check_metric(metric, (), "metric")
         splits = {"train": train, "dev": dev, "test": test}
         self._splits = {split: rows for split, rows in splits.items() if rows is not None}
         self._auxiliaries = dict(auxiliaries or {})
-        for task in self._auxiliaries:
-            check_task_name(task)
         self._encoder = encoder
         self._task: dict[str, Any] = {
             "name": name, "metric": metric, "max_length": max_length, "text": text,
@@ -204,22 +179,6 @@ class TartanData(TaskData):
         return assemble(context, auxiliaries, classification)
 
 
-def table_of(examples: Examples, name: str) -> Table:
-    """Return labelled examples as a table; `name` is their argument's, for messages."""
-    if isinstance(examples, str | os.PathLike):
-        return open_table(Path(examples))
-    if isinstance(examples, pd.DataFrame):
-        examples = datasets.Dataset.from_pandas(examples, preserve_index=False)
-    if isinstance(examples, datasets.Dataset):
-        return table_of_dataset(name, examples)
-    if isinstance(examples, Sequence) and all(isinstance(p, str | os.PathLike) for p in examples):
-        return joined([open_table(Path(path)) for path in examples])
-    rows: Any = examples
-    if hasattr(rows, "__getitem__"):  # a torch data set has no iterator
-        rows = [rows[index] for index in range(len(rows))]
-    return table_of_rows(name, rows)
-
-
 def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> TextAuxiliary:
     """Return auxiliary task `name`, of masked language modelling unless `texts` says otherwise.
 
@@ -230,8 +189,8 @@ def auxiliary_of(texts: Texts, name: str, column: str | None, size: Size) -> Tex
     objective: Any = MaskedLM()
     if isinstance(texts, tuple) and len(texts) == 2 and hasattr(texts[0], "collate"):
         objective, texts = texts
-    if isinstance(texts, str) and texts == OWN_TEXT:
-        return TextAuxiliary(objective=objective, text=OWN_TEXT)
+    if isinstance(texts, str) and texts == "task":
+        return TextAuxiliary(objective=objective, text="task")
     column = column or "text"
     settings: dict[str, Any] = {"objective": objective, "column": column, "size": size}
     if isinstance(texts, str | os.PathLike):

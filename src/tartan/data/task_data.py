@@ -8,7 +8,7 @@ import multiprocessing
 import resource
 import signal
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any, cast
 
@@ -21,14 +21,7 @@ from torch.utils.data import DataLoader
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.core.task import StepBatch
 from tartan.core.task_names import END_TASK
-from tartan.data.batches import (
-    BatchNeeds,
-    EvaluationBatches,
-    StepBatches,
-    TaskExamples,
-    share_of,
-    with_sampled_batches,
-)
+from tartan.data.batches import BatchNeeds, EvaluationBatches, StepBatches, TaskExamples, share_of
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import TextTask
 from tartan.encoders.text_encoder import packs_texts
@@ -137,7 +130,11 @@ class TaskData(pl.LightningDataModule):
             return batch
         trainer = self._running()
         weighting: Any = trainer.lightning_module.weighting
-        whole = with_sampled_batches(batch, weighting, self.sizes.batch_size, **_share(trainer))
+        sizes = weighting.batch_sizes(list(batch.unsized), self.sizes.batch_size)
+        sampled = {name: make(sizes[name]) for name, make in batch.unsized.items()}
+        if trainer.world_size > 1:  # every process makes the whole batches
+            sampled = share_of(StepBatch(batch.step, sampled), **_share(trainer)).tasks
+        whole = replace(batch, tasks=batch.tasks | sampled, unsized={})
         on_cuda = trainer.strategy.root_device.type == "cuda"
         return whole.pin_memory() if on_cuda else whole  # as the loader pins the others
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import datasets
 import numpy as np
@@ -119,7 +119,7 @@ class TextAuxiliary(Checked):
             size = None
             corpus = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
         else:
-            corpus = self._domain_corpus(task, size, cache_dir)
+            corpus = self._domain_corpus(size, context)
         if options.decontaminate or nearest:
             corpus, removed = decontaminated(corpus, task, cache_dir)
         if self.at_most and size and len(corpus.texts) < round(size * len(task.train)):
@@ -145,7 +145,7 @@ class TextAuxiliary(Checked):
                 f"auxiliary {name}: without an end task, name text with path or hub, take all of "
                 "it (size=all, select=random), and do not decontaminate it"
             )
-        kept, apart = held_out.divide(self._domain_corpus(None, size, context.cache_dir))
+        kept, apart = held_out.divide(self._domain_corpus(size, context))
         rows = self._rows(name, kept, held_out.max_length, context)
         held = self._rows(name, apart, held_out.max_length, context, ahead=True)
         return AuxiliaryExamples(
@@ -167,17 +167,12 @@ class TextAuxiliary(Checked):
             raise UserError(f"auxiliary {name}: {corpus.source} holds blank lines only")
         return rows
 
-    def _domain_corpus(
-        self, end_task: TextTask | None, size: float | None, cache_dir: Path
-    ) -> Corpus:
+    def _domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
+        column, cache, task = self.column, context.cache_dir, cast(TextTask, context.task)
         if self.hub is not None:
-            return load_corpus_from_hub(
-                self.hub, self.hub_config, self.split, self.column, cache_dir
-            )
-        if self.path is not None:
-            return load_corpus(Path(self.path), self.column, cache_dir)
-        assert end_task is not None, "checked before"
-        return load_corpus(end_task.source.domain_file(size), self.column, cache_dir)
+            return load_corpus_from_hub(self.hub, self.hub_config, self.split, column, cache)
+        path = task.source.domain_file(size) if self.path is None else Path(self.path)
+        return load_corpus(path, column, cache)
 
 
 def text_task_of(name: str, context: AuxiliaryContext) -> TextTask:

@@ -27,7 +27,6 @@ from tartan.data.prepared import (
     AuxiliarySettings,
     Prepared,
     assemble,
-    check_task_name,
 )
 from tartan.encoders.pretrained import load_encoder
 from tartan.errors import UserError, first_line
@@ -227,8 +226,6 @@ def named_auxiliaries(config: DictConfig) -> dict[str, Auxiliary]:
             auxiliaries |= {name: entry} if members is None else members(name)
         elif name not in SETTINGS:
             raise UserError(f"auxiliary.{name} is neither a task nor one of {', '.join(SETTINGS)}")
-    for name in auxiliaries:
-        check_task_name(name)
     return auxiliaries
 
 
