@@ -75,7 +75,8 @@ class Race:
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])
         print(_table(plan), flush=True)
-        methods, parts, durations = list(request.methods), [], list[float]()
+        methods, parts = list(request.methods), list[Predictions]()
+        durations: list[float] = []  # of the runs so far [s]
         for fold in range(folds):
             expected = fmean(durations or [plan.run_seconds])
             left = (plan.seconds or math.inf) - sum(durations)

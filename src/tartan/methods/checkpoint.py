@@ -99,7 +99,7 @@ def check_same_training(
     if changes:
         raise UserError(
             f"the checkpoint's training had other settings or data: {'; '.join(changes)}; give the "
-            "same, or start anew without ckpt_path (with ResumePoints, in another folder)"
+            "same, or start anew without ckpt_path (with StageCheckpoints, in another folder)"
         )
 
 
