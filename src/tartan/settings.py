@@ -186,7 +186,6 @@ def quoted(value: str | Path) -> str:
 
 
 def _resolved(node: Any, option: str) -> Any:
-    """Return a config node as plain values."""
     from omegaconf import OmegaConf
     from omegaconf.errors import OmegaConfBaseException
 

@@ -112,7 +112,6 @@ def _finish(output: Path) -> None:
 
 
 def _evaluated_texts(options: Options) -> list[str]:
-    """Return the dev and test texts that have to stay out of the corpus."""
     if not options.end_tasks or options.decontaminate is None:
         return []
     from tartan.data.text_task import TextSource  # here: it takes seconds
@@ -169,7 +168,6 @@ def _check_same(wanted: dict[str, Any], there: dict[str, Any], output: Path) -> 
 
 
 def _write_json(path: Path, content: Any) -> None:
-    """Write plain data durably; equal data give equal bytes."""
     write_text_durably(path, json.dumps(content, indent=1, ensure_ascii=False) + "\n")
 
 

@@ -124,7 +124,6 @@ def text_of(record: Record) -> str:
 
 
 def _paragraphs(text: Any) -> list[str]:
-    """Return the paragraphs of a text, or of a list of texts or of objects with a `text`."""
     if isinstance(text, str):
         return _BREAKS.split(text)
     return [entry["text"] if isinstance(entry, dict) else entry for entry in text or ()]

@@ -83,7 +83,6 @@ class Options(Checked):
 
     @property
     def filters(self) -> dict[str, Any]:
-        """Config of each filter of articles, by name."""
         return {**self.quality, **self.language}
 
     @property
@@ -184,7 +183,6 @@ class Steps:
         return dict(counts)
 
     def write_repeats(self, rank: int) -> Counts:
-        """Write which examples of each part repeat an earlier one, in the order of the sources."""
         files = sorted(self.building.glob("examples-*.keys"))
         keys = [np.fromfile(file, np.uint64) for file in files]
         repeated = pd.Series(np.concatenate(keys)).duplicated().to_numpy()
@@ -246,7 +244,6 @@ class Steps:
         return not wanted or not wanted.isdisjoint(map(str.casefold, fields_of(record)))
 
     def _kept_batches(self, rank: int) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of a part without its repeats."""
         part, start = self._path("examples", rank, ".arrow"), 0
         kept = ~np.fromfile(part.with_suffix(".marks"), bool)
         with pa.memory_map(str(part)) as mapped, pa.ipc.open_stream(mapped) as stream:

@@ -69,7 +69,6 @@ def write_card(result: Result, config: DictConfig, model: Path) -> None:
 
 
 def _settings(result: Result, config: DictConfig) -> str:
-    """Return the options of the model, and those of its stages, as YAML."""
     names = ["seed", "max_steps", "task", "encoder", *(["classifier"] if result.labels else [])]
     names += ["weighting"] if result.final_task_weights else []
     whole: Any = OmegaConf.to_container(config, resolve=True)

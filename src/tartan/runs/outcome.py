@@ -91,7 +91,6 @@ def result_of(
 
 
 def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None) -> dict[str, Any]:
-    """Return the result's fields about the data and the scores."""
     auxiliaries = {
         name: result.Auxiliary(
             kind=auxiliary.kind,

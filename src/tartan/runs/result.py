@@ -95,7 +95,6 @@ class Stage(Plain):
 
     @property
     def seconds(self) -> float:
-        """Wall time of training and evaluations [s]."""
         return self.measured.seconds
 
 
@@ -193,7 +192,6 @@ class Result(Plain):
 
     @property
     def test(self) -> Split:
-        """Scores on test; only for a run that was evaluated there."""
         assert self.test_scores is not None
         return self.test_scores
 
@@ -209,7 +207,6 @@ class Result(Plain):
 
     @property
     def dev_score(self) -> float:
-        """The task's metric on dev, of the best checkpoint."""
         assert self.dev.whole.metrics is not None
         return self.dev.whole.metrics[self.metric]
 
@@ -220,12 +217,10 @@ class Result(Plain):
 
     @property
     def is_text(self) -> bool:
-        """Whether the run was trained on text; images have no tokens."""
         return any(count for stage in self.stages for count in stage.cost.tokens.values())
 
     @property
     def seconds(self) -> float:
-        """Wall time of all stages [s]."""
         return float(sum(stage.seconds for stage in self.stages))
 
     @property
@@ -235,7 +230,6 @@ class Result(Plain):
         return float(sum(counted)) if len(counted) == len(self.stages) else None
 
     def as_json(self) -> dict[str, Any]:
-        """Return the file's content as plain JSON values: the given entries, without defaults."""
         return self.model_dump(mode="json", by_alias=True, exclude_unset=True)
 
 

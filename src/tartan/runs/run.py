@@ -155,7 +155,6 @@ class StageChain:
         return outcome
 
     def build(self, name: str, stage: Stage) -> tuple[TaskMixing, TaskData]:
-        """Return a stage's module and data."""
         config, module_type, prepared = self._config, module_class(stage), self._prepared
         data = self.data(batch_size=stage.batch_size, meta_batch_size=stage.meta_batch_size)
         auxiliaries = {task: auxiliary for task, (auxiliary, _) in prepared.auxiliaries.items()}
@@ -193,7 +192,6 @@ class StageChain:
         return outcome
 
     def data(self, **sizes: int) -> TaskData:
-        """Return the run's data in batches of these sizes (see `BatchSizes`)."""
         config = self._config
         evaluation = int(config.evaluation_batch_size)
         return TaskData(

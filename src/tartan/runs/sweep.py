@@ -45,7 +45,6 @@ class RunCallback(Callback):
                 _check_folder(config, Path(config.hydra.run.dir))
 
     def on_multirun_start(self, config: DictConfig, **kwargs: Any) -> None:
-        """Choose the folder to which the jobs report."""
         folder = Path(config.hydra.sweep.dir).absolute()
         _check_folder(config, folder)
         if any(option_of(one) == "hydra.run.dir" for one in as_given(config.hydra.overrides.hydra)):
