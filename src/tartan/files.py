@@ -31,8 +31,6 @@ OFFLINE = (
 _DEEPEST = 100
 """Maximum number of lists and mappings of a YAML file within each other."""
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_DISK = (errno.EROFS, errno.EFBIG, errno.ENOSPC, errno.EDQUOT, errno.EIO)
-"""Error codes of a disk that is full or cannot be written."""
 
 
 def write_durably(path: Path, write: Callable[[Path], object]) -> None:
@@ -49,6 +47,8 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
             os.fsync(file.fileno())
     except BaseException as error:
         scratch.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename is None:  # of a write to an open file
+            error.filename = str(path)
         # what torch's zip writer raises where the disk is full or a limit is reached
         if isinstance(error, RuntimeError) and re.search("file|inline_container|ios", str(error)):
             raise OSError(errno.EIO, first_line(error), str(path)) from error
@@ -64,20 +64,6 @@ def write_durably(path: Path, write: Callable[[Path], object]) -> None:
 def write_text_durably(path: Path, text: str) -> None:
     """Write a file of UTF-8 text with `write_durably`."""
     write_durably(path, lambda scratch: scratch.write_text(text, encoding="utf-8"))
-
-
-@contextmanager
-def disk_advice(folder: Path) -> Iterator[None]:
-    """Turn a disk that is full or cannot be written into a `UserError` that says how to go on."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in _DISK:
-            raise
-        raise UserError(
-            f"cannot write to {folder} ({error.strerror}); once files can be written there, run "
-            "the same command to continue from where it was"
-        ) from error
 
 
 @contextmanager
@@ -99,7 +85,7 @@ def sha256_of(path: Path) -> str:
     try:
         with path.open("rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:  # which elsewhere would count as trouble with a file that is written
+    except OSError as error:
         raise UserError(f"{path} cannot be read ({error.strerror})") from error
 
 

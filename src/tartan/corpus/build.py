@@ -22,7 +22,7 @@ from tartan.corpus.records import find_files
 from tartan.corpus.steps import Options, Steps, Task, listed
 from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
-from tartan.files import disk_advice, process_lock, sha256_of, write_text_durably
+from tartan.files import process_lock, sha256_of, write_text_durably
 from tartan.launch import end_with
 from tartan.settings import build, differing
 
@@ -43,7 +43,7 @@ def build_corpus(options: Options, say: Say) -> Manifest:
     if any(source.parent == output.resolve() for source in steps.sources):
         raise UserError(f"output={output} is the folder of the articles")
     busy = f"another process is building {output}"
-    with process_lock(output / "build.lock", busy), disk_advice(output):
+    with process_lock(output / "build.lock", busy):
         wanted = _described(steps)
         if (output / MANIFEST).is_file():
             manifest = read_manifest(output)

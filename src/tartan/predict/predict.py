@@ -16,7 +16,7 @@ from tartan.data.table import TABLES, Quoting, Row, format_of, open_table
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError, printable
-from tartan.files import disk_advice, write_durably
+from tartan.files import write_durably
 from tartan.predict.writer import Writer
 from tartan.runs.folder import RESULT
 from tartan.settings import Checked, Count, Length
@@ -110,8 +110,7 @@ def predict_file(settings: Settings) -> dict[str, int]:
                 writer.write(chunk, probabilities)
                 bar.advance(task, len(chunk))
 
-    with disk_advice(target.parent):
-        write_durably(target, write)
+    write_durably(target, write)
     return writer.counts
 
 

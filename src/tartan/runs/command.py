@@ -70,7 +70,7 @@ def _sweep_job(config: DictConfig, folder: Path) -> float | None:
     except BusyError as error:  # another sweep has taken this job; there are others
         state, cause = "runs elsewhere", "another process runs it"
         print(f"job {number}: {error}", file=sys.stderr)
-    except UserError as error:
+    except (UserError, OSError) as error:
         state, cause = "failed", str(error)
         print(f"error: {error}", file=sys.stderr)
     except Exception as error:  # whatever it is, it is this job's: reported, and in its log

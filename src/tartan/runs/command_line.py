@@ -69,8 +69,8 @@ def message_of(error: Exception) -> str | None:
     """Return an error in one line if Hydra or a launcher raised it; None for any other."""
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}: {first_line(error)}"
-    if isinstance(error, OSError) and error.filename is not None:
-        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, OSError) and error.strerror:
+        return ": ".join(map(str, filter(None, (error.filename, error.strerror))))
     *_, (frame, _) = traceback.walk_tb(error.__traceback__)
     modules = (str(frame.f_globals.get("__name__")), type(error).__module__)
     known = isinstance(error, HydraException | OmegaConfBaseException | UserWarning)

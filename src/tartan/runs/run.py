@@ -27,7 +27,7 @@ from tartan.encoders.base import frozen
 from tartan.encoders.layers import reinitialise_top
 from tartan.errors import UserError, first_line
 from tartan.figures import draw_task_weights, figure_text
-from tartan.files import disk_advice, write_durably, write_text_durably
+from tartan.files import write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
 from tartan.launch import clean_processes, is_main_process
 from tartan.methods.checkpoint import StageCheckpoints, newest_point
@@ -84,7 +84,7 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
 
     # data
     prepared = prepare(config, stages)
-    with exclusive_run(folder), disk_advice(folder), clean_processes():
+    with exclusive_run(folder), clean_processes():
         known = stored_result(config, folder)  # of a process that held the folder until now
         if known is not None:
             return known
