@@ -38,7 +38,7 @@ from tartan.methods.checkpoint import check_same_training, data_settings
 from tartan.methods.classifier import EndTaskClassifier
 from tartan.methods.optimisation import Optimisation, prepare_update
 from tartan.methods.parts import METRICS, GivenWeighting, Node, keep_heads, node_of, weighting_of
-from tartan.methods.shards import ShardedBody, fresh_casts, is_sharded, shard
+from tartan.methods.shards import ShardedBody, fresh_casts, shard
 from tartan.methods.strategy import ReplicatedBody, ShardStrategy, check_trainer
 
 READ_EVERY = 50
@@ -95,32 +95,26 @@ class TaskMixing(EndTaskClassifier):
             lr: peak learning rate of the body and of the auxiliary heads.
             head_lr: peak learning rate of the end task's head.
             optimisation: all settings of the optimiser, instead of `lr` and `head_lr`.
-            weighting: see `TaskModule`.
-            eta: learning rate of the task weights' logits, of `MetaTartan` without another
-                `weighting` (the paper searches 1e-1, 5e-2, 3e-2 and 1e-2); None takes 5e-2.
+            eta: of `MetaTartan`, rate of its weights' logits (paper: 1e-2 to 1e-1); None: 5e-2.
             tasks: names of the auxiliary tasks to train; None for all.
-            meta_head: see `TaskModule`.
-            metrics: further metrics, beside the F1 scores, by name, as nodes of a config; None
-                leaves one of the F1 scores out.
-            arguments: `heads`, `stage`, `inner_products` and `sampled`, see `TaskModule`.
+            metrics: further ones by name, as nodes of a config; None leaves an F1 score out.
+            weighting, meta_head, arguments: those of `TaskModule`, such as `heads` and `stage`.
         """
-        given = {"lr": lr, "head_lr": head_lr, "weighting": weighting, "eta": eta, "tasks": tasks}
-        has_effect = {
-            "lr": optimisation is None,
-            "head_lr": optimisation is None and cls.trains_end_task,
-            "weighting": cls.trains_auxiliaries,
-            "eta": weighting is None and cls.has_meta_head,
-            "tasks": cls.trains_auxiliaries,
-        }
-        for name, value in given.items():
-            if value is not None and not has_effect[name]:
+        for name, value, has_effect in (
+            ("lr", lr, optimisation is None),
+            ("head_lr", head_lr, optimisation is None and cls.trains_end_task),
+            ("weighting", weighting, cls.trains_auxiliaries),
+            ("eta", eta, weighting is None and cls.has_meta_head),
+            ("tasks", tasks, cls.trains_auxiliaries),
+        ):
+            if value is not None and not has_effect:
                 raise UserError(f"{cls.__name__}.for_data: {name} has no effect here; omit it")
         if optimisation is None:
             if lr is None:
                 raise UserError("give a learning rate, lr=2e-4, or all settings: optimisation=...")
-            usual = lr if cls.usual_head_lr is None else cls.usual_head_lr
-            end_head_lr = usual if head_lr is None else head_lr
-            optimisation = Optimisation(lr, end_head_lr, cls.usual_weight_decay)
+            if head_lr is None:
+                head_lr = cls.usual_head_lr or lr
+            optimisation = Optimisation(lr, head_lr, cls.usual_weight_decay)
         prepared = data.prepared
         names = [END_TASK] if cls.trains_end_task else []
         if prepared.held_out is not None:
@@ -377,7 +371,8 @@ class TaskMixing(EndTaskClassifier):
         tasks = [task for task in self.tasks if task.name in batch.tasks]
         # the program's own draws go on where they were
         fork = torch.random.fork_rng([self.device] if self.device.type == "cuda" else [])
-        with fork, fresh_casts(self.device) if is_sharded(self.body) else nullcontext():
+        is_sharded = isinstance(self.shared, ShardedBody)
+        with fork, fresh_casts(self.device) if is_sharded else nullcontext():
             self.passes = Passes(self.shared, seed)
             step = Step(self.passes, tasks, batch, self.meta_head)
             record, gradients = step.run(self.weighting.mix)

@@ -116,13 +116,6 @@ class TaskModule(pl.LightningModule):
     ) -> None:
         super().__init__()
         self.automatic_optimization = False
-        names, kind = list(tasks), type(self)
-        trains = (kind.trains_end_task, kind.trains_auxiliaries)
-        if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
-            ours = ", ".join(names) or "no task"
-            raise UserError(f"{kind.__name__} does not train {ours}, in this order")
-        if END_TASK in names and len(labels) < 2:
-            raise UserError(f"the end task needs at least two labels, got {list(labels)}")
         if isinstance(encoder, Mapping):
             description, encoder = dict(encoder), encoder_from_description(encoder)
         else:
@@ -171,6 +164,12 @@ class TaskModule(pl.LightningModule):
         meta_head: MetaHeadSettings | Mapping[str, Any] | None,
     ) -> None:
         """Make tasks and heads, weighting and meta head, drawn from seed and stage, and metrics."""
+        names, trains = list(objectives), (self.trains_end_task, self.trains_auxiliaries)
+        if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
+            ours = ", ".join(names) or "no task"
+            raise UserError(f"{type(self).__name__} does not train {ours}, in this order")
+        if END_TASK in names and len(self.labels) < 2:
+            raise UserError(f"the end task needs at least two labels, got {list(self.labels)}")
         with torch.random.fork_rng(devices=[]):
             # not torch.manual_seed, which would seed the program's generators of GPUs too
             torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
@@ -180,8 +179,8 @@ class TaskModule(pl.LightningModule):
             self.heads = nn.ModuleDict(
                 {t.name: t.head for t in self.tasks if first[t.head] == t.name}
             )
-            self.weighting = weighting_of(arguments["weighting"], list(objectives))
-            auxiliaries = len(objectives.keys() - {END_TASK})
+            self.weighting = weighting_of(arguments["weighting"], names)
+            auxiliaries = len(names) - (END_TASK in names)
             check_weighting(self.weighting, type(self), auxiliaries, self.sampled)
             self.meta_head: MetaHead | None = None
             if self.weighting.needs.meta_gradient:
@@ -203,7 +202,7 @@ class TaskModule(pl.LightningModule):
                     )
         self.end_task: Task | None = None
         self.metrics: EndTaskMetrics | None = None
-        if END_TASK in objectives:
+        if END_TASK in names:
             self.end_task, classes = self.tasks[0], len(self.labels)
             self.metrics = metrics_of(arguments["metrics"], arguments["metric"], classes)
 
