@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch import nn
 
@@ -43,18 +42,6 @@ def test_a_fresh_head_starts_anew_and_a_warm_one_goes_on():
     _, _, warm = fit(MetaHeadSettings(steps=10, fresh=False, examples=64, lr=1e-2), times=4)
     assert min(fresh) > 0.5 * max(fresh)
     assert warm[3] < 0.5 * warm[0]
-
-
-def test_a_head_that_cannot_start_anew_is_refused_unless_it_is_shared():
-    class Bare(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.scale = nn.Parameter(torch.ones(3))
-
-    head = nn.Sequential(nn.Linear(8, 3), Bare())
-    with pytest.raises(ValueError, match="Bare has no reset_parameters"):
-        MetaHead(head, MetaHeadSettings())
-    MetaHead(head, MetaHeadSettings(kind="shared"))
 
 
 def test_autocast_does_not_freeze_the_weights_after_the_first_step():

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from tartan.core.device import StepState
-from tartan.core.mixture import weighted_mean
 from tartan.core.weighting.fixed import Uniform
 from tartan.core.weighting.loss_based import Uncertainty
 from tartan.core.weighting.meta import Meta
@@ -46,13 +45,3 @@ def test_a_step_reads_nothing_back(kind, monkeypatch):
     prepare_update(optimiser, record.squared_norm.sqrt(), 1.0, finite)
     assert optimiser.found_inf.device == optimiser.grad_scale.device == META
     assert all(p.grad.device == META for p in body.parameters())
-
-
-def test_a_step_that_reads_a_number_fails_there():
-    class Reads(Uniform):
-        def mix(self, step):
-            return weighted_mean(step.gradients(), self.alpha * float(step.normal(1)))
-
-    _, take = on_meta(Reads)
-    with pytest.raises((RuntimeError, NotImplementedError)):
-        take()

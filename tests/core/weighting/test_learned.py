@@ -50,12 +50,3 @@ def test_dwa_favours_the_task_whose_loss_falls_more_slowly():
     ratios = [math.exp(0.25 / 2), math.exp(0.75 / 2)]
     expected = [ratio / sum(ratios) for ratio in ratios]
     assert step(weighting, [9.0, 9.0]).tolist() == pytest.approx(expected)
-
-
-def test_learned_state_comes_back_from_a_checkpoint():
-    for new in (lambda: DWA(["a", "b"], window=2), lambda: Uncertainty(["a", "b"])):
-        weighting, restored = new(), new()
-        for losses in ([2.0, 1.0], [1.0, 1.0], [0.5, 0.9], [0.2, 0.8], [0.1, 0.7]):
-            step(weighting, losses)
-        restored.load_state_dict(weighting.state_dict())
-        assert torch.equal(step(restored, [1.0, 2.0]), step(weighting, [1.0, 2.0]))
