@@ -77,16 +77,6 @@ def test_rows_without_a_label_are_unlabelled_text_where_that_is_asked_for(tmp_pa
         own(train=train, dev=dev, empty_label="unlabelled").load()
 
 
-def test_files_of_several_formats_make_one_task(tmp_path):
-    train = as_csv(tmp_path / "train.csv", rows_of([10, 9]))
-    dev = as_csv(tmp_path / "dev.tsv", rows_of([9, 10], 2, start=50), separator="\t")
-    test = str(write(tmp_path / "test.jsonl", [("text 0 9", 9)]))
-    task = own(train=train, dev=dev, test=test).load()
-    assert task.labels == ("9", "10")
-    assert (task.dev.labels, task.test.labels) == ([0, 1, 0, 1], [0])
-    assert not task.rows
-
-
 def test_other_columns_of_the_same_file_have_other_fingerprints(tmp_path):
     rows = [(a, b, a[::-1]) for a, b in rows_of("AB")]
     train = as_csv(tmp_path / "t.csv", rows, ("text", "label", "other"))

@@ -27,13 +27,6 @@ def texts_for(toy, cache_dir, default_size="all", name="dapt", seed=0, **options
     return TextAuxiliary(objective=MaskedLM(), **options).examples(name, around)
 
 
-def test_task_text_is_every_training_text(toy, cache_dir):
-    texts = texts_for(toy, cache_dir, default_size=0.01, name="tapt", text="task")
-    assert len(texts.rows) == 48
-    assert texts.size is None
-    assert texts.source == "toy train"
-
-
 def test_of_few_labels_the_task_text_is_all_texts_or_those_with_a_label(toy, cache_dir):
     few = replace(toy, labelled=20)
     for only, count in ((False, 48), (True, 20)):

@@ -176,11 +176,7 @@ def _load_folder(path: Path) -> Corpus:
 
 
 def _files_of(path: Path) -> list[Path]:
-    """Return the files that `path` stands for, by name.
-
-    A folder stands for the texts in it at any depth, without files and folders whose names begin
-    with a dot; a path with `*`, `?` or `[` that is not itself a file for the files that match it.
-    """
+    """Return a file, those a glob matches, or a folder's texts at any depth that are not hidden."""
     if path.is_dir():
         names = (file.relative_to(path) for file in sorted(path.rglob("*")) if file.is_file())
         every = [path / name for name in names if not any(p.startswith(".") for p in name.parts)]

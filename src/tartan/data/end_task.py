@@ -113,10 +113,7 @@ class HeldOutText(Checked):
         return sides[0], sides[1]
 
     def _place(self, text: str | None) -> float:
-        """Return a number in [0, 1) drawn from the text, regardless of white space; 1 if blank.
-
-        It depends on the text alone, so repeats are held out too, in whichever corpus.
-        """
+        """Return a number in [0, 1) drawn from the words alone, so that repeats share it; or 1."""
         words = (text or "").split()
         if not words:
             return 1.0

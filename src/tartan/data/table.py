@@ -66,27 +66,16 @@ class Row(NamedTuple):
 
 @dataclass
 class Table:
-    """Rows of named columns.
+    """Rows of named columns; each call of `rows` reads them anew, in order."""
 
-    Attributes:
-        source: the file's path, or the data set's name.
-        columns: column names; of JSON lines, those of the first rows. Empty without a header.
-        rows: yields all rows, in order, which each call reads anew.
-        digest: returns a string that changes when the content changes.
-        unit: what `Row.number` counts: `line` or `row`.
-        schema: names and types of the columns; None where rows have other columns each.
-        separator: what stands between fields; None where rows are no text.
-        unlabelled: whether no label is given, as in the test splits of some benchmarks.
-    """
-
-    source: str
-    columns: tuple[str, ...]
+    source: str  # the file's path, or the data set's name
+    columns: tuple[str, ...]  # of JSON lines, those of the first rows; empty without a header
     rows: Callable[[], Iterator[Row]]
-    digest: Callable[[], str]
-    unit: str = "row"
-    schema: pa.Schema | None = None
-    separator: str | None = None
-    unlabelled: bool = False
+    digest: Callable[[], str]  # returns a string that changes when the content changes
+    unit: str = "row"  # what `Row.number` counts: `line` or `row`
+    schema: pa.Schema | None = None  # None where rows have other columns each
+    separator: str | None = None  # between the fields of a line
+    unlabelled: bool = False  # no label is given, as in the test splits of some benchmarks
 
     def __post_init__(self) -> None:
         twice = [name for name, count in Counter(self.columns).items() if count > 1]

@@ -141,10 +141,8 @@ class TextAuxiliary(Checked):
         """Return the whole corpus without the held-out texts."""
         compares = context.options.decontaminate or self.select == "nearest"
         if (self.path is None and self.hub is None) or size is not None or compares:
-            raise UserError(
-                f"auxiliary {name}: without an end task, name text with path or hub, take all of "
-                "it (size=all, select=random), and do not decontaminate it"
-            )
+            needed = "path or hub, size=all, select=random and decontaminate=false"
+            raise UserError(f"auxiliary {name}: without an end task it needs {needed}")
         kept, apart = held_out.divide(self._domain_corpus(size, context))
         rows = self._rows(name, kept, held_out.max_length, context)
         held = self._rows(name, apart, held_out.max_length, context, ahead=True)
@@ -204,8 +202,7 @@ def choose_part(
 ) -> Corpus:
     """Return so many rows of the corpus, as multiples of the task's; a smaller size gives a subset.
 
-    Blank rows count, as they do in the paper's files, but are not trained on. `option`, which sets
-    the size, is for the message.
+    Blank rows count, as they do in the paper's files, but are not trained on.
     """
     chosen = choose_rows(len(corpus.texts), size, len(task.train), seed, option, corpus.source)
     fingerprint = f"{corpus.fingerprint}:{len(chosen)}:{seed}"

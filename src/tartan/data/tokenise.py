@@ -115,8 +115,7 @@ def encode_texts(
 def inputs_of(texts: Sequence[Text], encoder: TextEncoder, max_length: int | None) -> Inputs:
     """Return the body's inputs for texts or pairs, each int64 `(texts, longest)`.
 
-    These are `input_ids`, `attention_mask` and, for pairs, `token_type_ids`. Texts are cut at
-    `max_length` tokens; None takes the longest that the body reads.
+    Texts are cut at `max_length` tokens; None takes the longest that the body reads.
     """
     paired = bool(texts) and not isinstance(texts[0], str)
     columns: list[Any] = list(zip(*texts, strict=True)) if paired else [texts]
