@@ -134,7 +134,7 @@ SETTINGS = {
         method="mt_tartan",
     ),
     "meta weighting without a meta head": case(
-        "this weighting", "weighting=meta", method="mt_tartan"
+        "weighting Meta", "weighting=meta", method="mt_tartan"
     ),
     "clipping": case("trainer.gradient_clip_val", "+trainer.gradient_clip_val=0.5"),
 }  # fmt: skip
