@@ -7,7 +7,7 @@ import torch
 from lightning.pytorch import LightningModule, Trainer
 
 from tartan.errors import UserError
-from tartan.methods.fit import memory_advice
+from tartan.methods.stage_outcome import memory_advice
 from tartan.methods.trainer import StageProgressBar, resolve_precision
 
 

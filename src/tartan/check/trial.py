@@ -18,8 +18,8 @@ from omegaconf import DictConfig
 from tartan.data.prepared import Prepared
 from tartan.encoders.base import frozen
 from tartan.methods.cost import now, peak_of_device
-from tartan.methods.fit import memory_advice
 from tartan.methods.stage import Stage
+from tartan.methods.stage_outcome import memory_advice
 from tartan.methods.trainer import resolve_precision
 from tartan.runs.run import StageChain
 

@@ -45,7 +45,7 @@ class BatchNeeds:
     stage: str  # its name is part of the seed of every random draw
     tasks: tuple[str, ...]
     meta: bool = False  # a validation batch, `B_val`
-    meta_head_examples: int = 0  # of a batch for the meta head, without the end task's own examples
+    meta_head_examples: int = 0  # of a batch for the meta head, none of them in the step's
     second: bool = False  # a second, independent batch of every task
     sampled: int | None = None  # number of auxiliary tasks that share one batch; None: one each
 

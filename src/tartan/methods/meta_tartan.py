@@ -15,7 +15,7 @@ class MetaTartan(MTTartan):
 
     A step of Algorithm 1, its lines numbered as in docs/algorithm.md:
 
-    1. draw a batch of each task and `B_val`: `TartanData`'s loader makes a `StepBatch`
+    1. draw a batch of each task and `B_val`: `TaskData`'s loader makes a `StepBatch`
     2. train `phi*` on the end task's cached features: `MetaHead.fit`, from `Step.meta_gradient`
     3. `g_meta`, the gradient of the loss on `B_val` through `phi*`: `Step.meta_gradient`
     4. each task's `g_i` (`Step.gradients`), and `w_i` by its cosine with `g_meta` (`Meta.mix`)

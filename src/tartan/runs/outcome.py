@@ -26,9 +26,9 @@ from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.cost import BACKWARD
-from tartan.methods.fit import StageOutcome
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
+from tartan.methods.stage_outcome import StageOutcome
 from tartan.methods.trainer import resolve_precision
 from tartan.runs import result
 from tartan.runs.folder import option_of

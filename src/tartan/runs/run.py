@@ -32,7 +32,11 @@ from tartan.kernels.allocator import keep_freed_memory
 from tartan.launch import clean_processes, is_main_process
 from tartan.methods.checkpoint import StageCheckpoints, newest_point
 from tartan.methods.cost import CostMeter
-from tartan.methods.fit import (
+from tartan.methods.module import TaskMixing
+from tartan.methods.parts import METRICS, keep_heads
+from tartan.methods.shards import load_whole_state, whole_state
+from tartan.methods.stage import Stage
+from tartan.methods.stage_outcome import (
     OUTCOME,
     StageOutcome,
     evaluate_on_test,
@@ -41,10 +45,6 @@ from tartan.methods.fit import (
     stage_callbacks,
     stored_outcome,
 )
-from tartan.methods.module import TaskMixing
-from tartan.methods.parts import METRICS, keep_heads
-from tartan.methods.shards import load_whole_state, whole_state
-from tartan.methods.stage import Stage
 from tartan.methods.step_log import STEP_LOG, StepLog
 from tartan.methods.trainer import build_trainer
 from tartan.runs.card import write_card
