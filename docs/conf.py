@@ -43,6 +43,7 @@ html_math_renderer = "mathml"
 autodoc_member_order = "bysource"
 autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
+autodoc_inherit_docstrings = False  # Lightning's refer to pages of its own
 napoleon_use_ivar = True
 suppress_warnings = [
     "ref.python",  # a bare name in a docstring that several classes have

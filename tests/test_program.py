@@ -113,7 +113,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
     assert AutoModelForMaskedLM.from_pretrained("encoder").num_parameters() > 0
     assert "max_steps=300" in resumed
     exec(resumed.replace("from lightning.pytorch import Trainer\n", "").replace("300", "12"), names)
-    assert Path(names["best"].best_model_path).is_file()
+    assert Path(names["points"].best_model_path).is_file()
 
 
 @pytest.mark.longest
