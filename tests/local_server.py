@@ -32,22 +32,26 @@ def serving(folder: Path) -> Iterator[str]:
 
 
 @contextmanager
-def answering(reply: bytes) -> Iterator[str]:
-    """Give the address of something that sends `reply` to whoever connects, once."""
+def answering(reply: bytes, times: int = 1) -> Iterator[str]:
+    """Give the address of something that sends `reply` to whoever connects, so many times."""
     listener = socket.create_server(("127.0.0.1", 0))
 
     def answer() -> None:
-        connection, _ = listener.accept()
-        with connection:
-            connection.recv(4096)
-            connection.sendall(reply)
+        for _ in range(times):
+            try:
+                connection, _ = listener.accept()
+            except OSError:  # it is closed
+                return
+            with connection:
+                connection.recv(4096)
+                connection.sendall(reply)
 
     thread = threading.Thread(target=answer, daemon=True)
     thread.start()
     try:
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        thread.join(timeout=5)
+        thread.join(timeout=5 if times == 1 else 0)
         listener.close()
 
 

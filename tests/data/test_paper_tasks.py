@@ -11,7 +11,7 @@ from tartan.data.paper_tasks import DomainFile, PaperTask
 from tartan.errors import UserError
 from tartan.settings import build
 from tests.in_process import config_of
-from tests.local_server import closed_address, serving
+from tests.local_server import answering, closed_address, serving
 
 SPLITS = ("train", "dev", "test")
 
@@ -56,12 +56,22 @@ def test_a_download_is_checked_and_kept_and_needs_no_server_the_second_time(tmp_
     published.write_bytes(content[:-5])
     with serving(tmp_path / "www") as address:
         task = task_of(tmp_path, digests, url=address)
-        with pytest.raises(UserError, match=r"could not fetch .* invalid hash value"):
+        with pytest.raises(UserError, match="is not the published file"):
             task.load()
         published.write_bytes(content)
         first = task.load()
     assert [len(getattr(first, split)) for split in SPLITS] == [2, 3, 4]
     assert task.load().fingerprints == first.fingerprints
+
+
+def test_a_download_that_ends_early_is_an_error_and_not_kept(tmp_path):
+    domain = [DomainFile(1, "domain.txt", "domain.txt")]  # without a checksum
+    reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome of the text"
+    with answering(reply, times=3) as address:
+        task = task_of(tmp_path, publish(tmp_path / "x"), url=address, domain=domain)
+        with pytest.raises(UserError, match="could not fetch"):
+            task.domain_file(1)
+    assert not list(tmp_path.rglob("domain.txt"))
 
 
 def test_without_a_connection_the_file_and_the_alternatives_are_named(tmp_path):

@@ -98,6 +98,16 @@ def test_a_run_that_skipped_every_update_is_no_success(poisoned, run, tmp_path):
     assert not (tmp_path / "result.json").exists()
 
 
+def test_an_evaluation_ends_a_stage_of_skipped_updates_where_steps_are_not_waited_for(
+    poisoned, run, monkeypatch
+):
+    monkeypatch.setattr("tartan.methods.module.is_cpu", lambda device: False)
+    poisoned(Classification, set(range(1, 9)))
+    options = ["max_steps=8", "non_finite_patience=2", "method.stages.finetune.evaluate_every=3"]
+    with pytest.raises(UserError, match=r"step 3 .*3 updates in a row were skipped"):
+        run("finetune", *options)
+
+
 def test_a_validation_batch_that_is_not_finite_does_not_stay_in_the_logits(monkeypatch, run):
     gradient, steps = Passes.gradient, []
 

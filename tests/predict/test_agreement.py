@@ -7,7 +7,14 @@ import json
 import numpy as np
 import pytest
 import torch
-from transformers import AutoConfig, AutoModelForSequenceClassification, AutoTokenizer, pipeline
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+    XLNetConfig,
+    pipeline,
+)
 
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
@@ -113,3 +120,16 @@ def test_texts_are_cut_at_the_longest_input(classifier):
     predictor = Predictor(load_classifier(classifier), CPU, 8, 8)
     long, short = predictor.predict(["a b c d e f g h i j k l m n", "a b c d e f"])
     np.testing.assert_allclose(long, short, atol=1e-6)
+
+
+@torch.no_grad()
+def test_the_head_of_a_run_reads_the_first_token_of_xlnet_too(predict, tmp_path):
+    """XLNet's own classifiers read the last one, behind padding on the left."""
+    tokenizer = letter_pair_tokenizer()
+    sizes = {"d_model": 32, "n_layer": 1, "n_head": 2, "d_inner": 64}
+    config = XLNetConfig(vocab_size=len(tokenizer), pad_token_id=tokenizer.pad_token_id, **sizes)
+    torch.manual_seed(0)
+    encoder = TextEncoder("xlnet", AutoModel.from_config(config), tokenizer)
+    encoder.save_classifier(ClassifierHead(32, len(LABELS), 0.1), LABELS, tmp_path / "xlnet", 32)
+    alone, together = (by_predict(predict, tmp_path / "xlnet", tmp_path, n) for n in (1, 8))
+    np.testing.assert_allclose(alone, together, atol=1e-6)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from torch.hub import download_url_to_file
+from datasets import DownloadConfig, DownloadManager
 
 from tartan.data.table import Table, open_table
 from tartan.data.text_task import SPLITS, TextSource
@@ -74,11 +74,17 @@ class PaperTask(TextSource):
         path, url = self._local(local), f"{self.public_url}/{public}"
         if self.data_dir is None and not path.is_file():
             check_reachable(url, f"data file {local}")
-            path.parent.mkdir(parents=True, exist_ok=True)
+            # unlike torch.hub's, a download that ends early is an error
+            config = DownloadConfig(
+                cache_dir=path.parent, force_download=True, max_retries=0, disable_tqdm=True
+            )
             try:
-                download_url_to_file(url, str(path), hash_prefix=sha256, progress=False)
-            except (OSError, RuntimeError) as error:
+                fetched = Path(str(DownloadManager(download_config=config).download(url)))
+            except Exception as error:  # of whichever client it uses
                 raise UserError(f"could not fetch {url}: {first_line(error)}; {OFFLINE}") from error
+            if sha256 is not None:
+                check_sha256(fetched, sha256)
+            fetched.replace(path)
         if sha256 is not None:
             check_sha256(path, sha256)
         return path

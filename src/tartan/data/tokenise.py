@@ -18,7 +18,7 @@ from tartan.errors import UserError
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""
-_VERSION = "6"  # part of every cache key; raise it when the meaning of a cached file changes
+_VERSION = "7"  # part of every cache key; raise it when the meaning of a cached file changes
 _AT_ONCE = 200  # number of texts that are tokenised together
 
 

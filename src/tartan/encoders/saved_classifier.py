@@ -81,8 +81,9 @@ def load_classifier(path: Path) -> SavedClassifier:
     if type(body.config) not in MODEL_FOR_MASKED_LM_MAPPING:
         # decoders look for the last token before the padding, which the tokenizer adds
         body.config.pad_token_id = tokenizer.pad_token_id
-    # others read the first token, or count positions from there
-    tokenizer.padding_side = "left" if body.config.model_type == "xlnet" else "right"
+    # others, and our own heads, read the first token, or count positions from there
+    reads_last = body.config.model_type == "xlnet" and not is_apart
+    tokenizer.padding_side = "left" if reads_last else "right"
     limit = tokenizer.model_max_length
     return SavedClassifier(
         model.eval(),

@@ -107,7 +107,8 @@ class TextEncoder:
     def max_positions(self) -> int | None:
         """Longest input; None where the architecture sets no limit [tokens]."""
         limit = getattr(self.body.config, "max_position_embeddings", None)
-        return None if limit is None else int(limit) - self.first_position
+        # XLNet says -1
+        return None if limit is None or limit < 0 else int(limit) - self.first_position
 
     @cached_property
     def supports_packing(self) -> bool:

@@ -327,8 +327,15 @@ class TaskMixing(EndTaskClassifier):
         is_last = step >= self.planned_steps
         if is_last and self.monitor is not None:
             self.trainer.should_stop = True  # then Lightning evaluates
-        if not (is_last or is_cpu(self.device) or step % READ_EVERY == 0):
-            return  # reading the number waits for a GPU
+        if is_last or is_cpu(self.device) or step % READ_EVERY == 0:  # reading waits for a GPU
+            self._check_finite(step, is_last)
+
+    def on_validation_start(self) -> None:
+        """Stop where updates were skipped, before an evaluation can end the stage."""
+        if self.trainer.state.fn == TrainerFn.FITTING and not self.trainer.sanity_checking:
+            self._check_finite(self.trainer.global_step, is_last=False)
+
+    def _check_finite(self, step: int, is_last: bool) -> None:
         in_a_row, record = int(self.skipped_in_a_row), self.last_record
         if in_a_row >= self.non_finite_patience or (is_last and in_a_row == step):
             assert record is not None

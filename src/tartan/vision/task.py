@@ -21,7 +21,7 @@ from tartan.data.end_task import EndTask, Splits
 from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, choose_rows, size_of
 from tartan.data.table import load_from_hub
 from tartan.encoders.base import Encoder
-from tartan.errors import UserError
+from tartan.errors import UserError, first_line
 from tartan.objectives.base import Collate, Row
 from tartan.objectives.classification import ClassWeights, Supervised
 from tartan.settings import Below1, Checked, Count, Natural, Size
@@ -238,8 +238,11 @@ class Cifar100Task(ImageSource):
             raise UserError(f"{local} does not exist; it has to hold the data set's Parquet files")
         cache = Path(self.cache_dir).expanduser()
         splits = load_from_hub(f"task.hub={self.hub}", str(local or self.hub), None, None, cache)
-        names = list(splits["train"].features["fine_label"].names)
-        return _images_of(splits["train"]), _images_of(splits["test"]), names
+        try:
+            names = list(splits["train"].features["fine_label"].names)
+            return _images_of(splits["train"]), _images_of(splits["test"]), names
+        except Exception as error:  # other columns or splits, or images that are none
+            raise UserError(f"cannot read {local or self.hub}: {first_line(error)}") from error
 
 
 def _images_of(rows: datasets.Dataset) -> LabelledImages:
