@@ -24,6 +24,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 from datatrove.data import Document
+from datatrove.utils.word_tokenizers import WhitespaceTokenizer
 from omegaconf import DictConfig
 
 from tartan.corpus.records import (
@@ -117,6 +118,13 @@ def options_of(config: DictConfig) -> Options:
             "task=files task.train=FILE ...), or decontaminate=null"
         )
     return options
+
+
+class SpaceTokenizer(WhitespaceTokenizer):
+    """Splits text at spaces; datatrove's own tokenizers need spaCy and take many times as long."""
+
+    def word_tokenize(self, text: str) -> list[str]:
+        return text.split()
 
 
 @dataclass(frozen=True)
