@@ -32,7 +32,6 @@ help:
 	@echo "make bench       measure speed and memory: ratios within one run (BENCH='option=value ...')"
 	@echo "make bench-full  the same with more cases and rounds"
 	@echo "make gpu-check   run on this machine's GPUs what a CPU cannot show: tests, speed, processes"
-	@echo "make kill the build of a corpus of 2 million records; it has to end the same"
 	@echo "make walkthrough  follow README and the tutorial word by word in a fresh clone"
 	@echo "make docs        build the documentation into build/docs and check its links"
 	@echo "make lint        check style and types"

@@ -102,6 +102,16 @@ def test_an_experiment_sets_length_and_looks_once(method, tmp_path):
         assert stage.evaluate_every == (24 if name in ("finetune", "joint") else None)
 
 
+def test_a_stage_that_an_option_enables_has_the_batch_size_when_measured_and_when_run(tmp_path):
+    own = "mt_tartan:method.stages.last_finetune.enabled=true"
+    request = request_of(["methods=mt_tartan", own, f"folder={tmp_path}", "batch_size=8"])
+    for steps in (None, {"joint": 5, "last_finetune": 7}):
+        write_experiment("mt_tartan", request, steps)
+        stages = composed(request, "mt_tartan").method.stages
+        assert (stages.joint.batch_size, stages.last_finetune.batch_size) == (8, 8)
+    assert stages.last_finetune.max_steps == 7
+
+
 def test_an_option_of_one_method_is_no_other_s(tmp_path):
     request = request_of(
         [

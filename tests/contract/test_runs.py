@@ -76,8 +76,8 @@ def test_a_run_that_is_killed_goes_on_bit_for_bit(toy):
 
 def _steps(folder: Path) -> int:
     """The steps logged so far, of all stages."""
-    logs = list(folder.glob("**/steps.csv"))
-    return sum(max(0, len(log.read_text().splitlines()) - 1) for log in logs)
+    log = folder / "steps.csv"
+    return max(0, len(log.read_text().splitlines()) - 1) if log.exists() else 0
 
 
 def _fresh(toy: Path, options: list[str]) -> dict[str, Any]:

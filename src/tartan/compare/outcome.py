@@ -148,4 +148,5 @@ def _doubtful(outcome: Outcome, out_of_fold: pd.DataFrame) -> pd.DataFrame:
     frame["predicted"] = np.array(outcome.task.labels)[probabilities.argmax(axis=1)]
     frame["probability_of_label"] = own
     frame["doubt"] = own.groupby(part.labels).transform("mean") - own
-    return frame[frame["predicted"] != frame["label"]].sort_values("doubt", ascending=False)
+    contradicted = frame[frame["predicted"] != frame["label"]]
+    return contradicted.sort_values("doubt", ascending=False, kind="stable")

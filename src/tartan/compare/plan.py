@@ -12,6 +12,7 @@ from omegaconf import OmegaConf
 
 from tartan.errors import UserError
 from tartan.files import Plain, write_text_durably
+from tartan.runs.folder import option_of
 
 if TYPE_CHECKING:
     from tartan.compare.request import Request
@@ -105,7 +106,7 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     """
     stages: dict[str, dict[str, Any]] = {
         stage: {"batch_size": request.batch_size, "patience": None}
-        for stage in steps or METHODS[method]
+        for stage in steps or (*METHODS[method], *_named_stages(method, request))
     }
     for stage, number in (steps or {}).items():
         stages[stage] |= {"max_steps": number, "max_epochs": None}
@@ -124,6 +125,14 @@ def experiment_of(method: str, request: Request, steps: Mapping[str, int] | None
     defaults = [{f"override /{group}": name} for group, name in groups.items()]
     plain: Any = OmegaConf.to_container(content)
     return {"defaults": defaults, **plain}
+
+
+def _named_stages(method: str, request: Request) -> list[str]:
+    """Return the stages that options of all runs or of the method name: they may enable them."""
+    options = [option_of(override) for override in request.overrides]
+    options += [option for owner, option, _ in request.own_options if owner == method]
+    parts = [option.split(".") for option in options]
+    return [names[2] for names in parts if names[:2] == ["method", "stages"] and len(names) > 3]
 
 
 def write_experiment(method: str, request: Request, steps: Mapping[str, int] | None) -> None:

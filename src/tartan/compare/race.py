@@ -84,7 +84,8 @@ class Race:
             if parts and (decided or left < (len(methods) + 1) * expected):
                 break
             most = duration(min(left, ((folds - fold) * len(methods) + 1) * expected))
-            print(f"fold {fold + 1} of {folds}: {', '.join(methods)}; {most} left", flush=True)
+            names = ", ".join(methods)
+            print(f"fold {fold + 1} of {folds}: {names}; at most {most} left", flush=True)
             parts.append(self._fold(fold, methods))
             durations += [plan.start + seconds for seconds in self._seconds(fold, methods)]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])

@@ -22,6 +22,7 @@ from tartan.files import write_text_durably
 STEP_LOG, FACTOR_LOG = "steps.csv", "factors.csv"
 """Names of the step log and of the log of factored weights in the run folder."""
 FLUSH_EVERY = 50
+"""Number of steps after which their records are written."""
 OF_A_TASK = {
     "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
     "effective_examples": "effective_examples",
