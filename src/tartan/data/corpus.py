@@ -191,7 +191,7 @@ def _files_of(path: Path) -> list[Path]:
     else:
         return [path]
     if not files:
-        raise UserError(f"corpus {path}: no files of text")
+        raise UserError(f"corpus {path}: no .txt, .jsonl or .parquet; name a CSV itself")
     return files
 
 
