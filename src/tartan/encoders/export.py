@@ -28,6 +28,7 @@ from transformers import (
 )
 
 from tartan.encoders.heads import MASKED_LMS, ClassifierHead, MaskedLMHead, head_layers
+from tartan.encoders.lora import merged, save_adapter
 from tartan.errors import UserError
 from tartan.files import share_weights
 from tartan.kernels.packing import evaluating
@@ -96,7 +97,7 @@ _FROM_DISTILBERT = {
 
 def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
     """Return configuration and weights of a body, or its equal, among `HEAD_LOCATIONS`, or None."""
-    source, weights = body.config, dict(body.state_dict())
+    source, weights = body.config, dict(merged(body).state_dict())
     sizes = {name: getattr(source, name) for name in _SIZES if hasattr(source, name)}
     if source.model_type in HEAD_LOCATIONS:
         return type(source).from_dict(source.to_dict()), weights
@@ -152,10 +153,12 @@ def save_classifier(
     exported.save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
     model = _sequence_classifier(body, head, labels, types)
-    (model or body).save_pretrained(folder)
+    (model or merged(body)).save_pretrained(folder)
     if model is None:
         weights = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(weights, folder / HEAD, {"pooling": head.pooling})
+    if encoder.adapter is not None and encoder.adapter.keep and model is not None:
+        save_adapter(body, model, encoder.name, folder / "adapter")
     share_weights(folder, LABELS)
     if model is not None:
         return None
@@ -219,7 +222,7 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
                 copy.deepcopy(body.config), trust_remote_code=False
             )
         dense, norm, decoder = head_layers(model)
-        loaded = model.base_model.load_state_dict(body.state_dict(), strict=False)
+        loaded = model.base_model.load_state_dict(merged(body).state_dict(), strict=False)
         fits = all("position_ids" in n or "pooler" in n for n in loaded.missing_keys)
         dense.load_state_dict(head.dense.state_dict())
         norm.load_state_dict(head.norm.state_dict())

@@ -8,6 +8,7 @@ import torch
 from torch import nn
 from transformers import PreTrainedModel
 
+from tartan.encoders.lora import adapted_layers
 from tartan.errors import UserError
 
 
@@ -42,6 +43,8 @@ def reinitialise_top(body: nn.Module, count: int, seed: int) -> None:
     layers = layers_of(body, "reinitialise")
     if count > len(layers) or not isinstance(body, PreTrainedModel):
         raise UserError(f"reinitialise={count}: the encoder has {len(layers)} layers")
+    if adapted_layers(body):  # they would start anew too, and not from 0
+        raise UserError(f"reinitialise={count} draws weights that encoder.adapter does not train")
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)
         for module in (module for layer in layers[-count:] for module in layer.modules()):

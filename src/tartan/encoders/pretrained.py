@@ -17,6 +17,7 @@ from transformers import AutoModel, AutoModelForMaskedLM
 from tartan.encoders.base import Encoder, EncoderSource
 from tartan.encoders.heads import split_masked_lm
 from tartan.encoders.layers import freeze_lowest
+from tartan.encoders.lora import Lora
 from tartan.encoders.safe_loading import (
     load_config,
     load_model,
@@ -53,12 +54,14 @@ class _Adapted(Checked):
         attention_dropout: dropout probability of attention weights; None keeps the checkpoint's.
         hidden_dropout: dropout probability elsewhere in the body; None keeps the checkpoint's.
         freeze: number of lowest layers that are not trained; the embeddings are not either then.
+        adapter: what is trained instead of the body's weights; None trains these.
         lr: learning rates that suit this encoder, by kind of stage; the stages refer to them.
     """
 
     attention_dropout: Below1 | None = None
     hidden_dropout: Below1 | None = None
     freeze: Natural = 0
+    adapter: Lora | None = None
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def _load(self, folder: Path, name: str) -> TextEncoder:
@@ -85,9 +88,11 @@ class _Adapted(Checked):
                 # Transformers would have drawn it at random
                 if weight in missing and id(parameter) in of_body:
                     raise UserError(f"encoder folder {folder}: its weights lack {weight}")
+            if self.adapter is not None:
+                self.adapter.add_to(body, name)
             if self.freeze:
                 freeze_lowest(body, self.freeze)
-        return TextEncoder(name, body.train(), tokenizer, head)
+        return TextEncoder(name, body.train(), tokenizer, head, self.adapter)
 
 
 @dataclass(frozen=True)

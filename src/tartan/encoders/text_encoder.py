@@ -7,7 +7,7 @@ import json
 import logging
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
@@ -26,6 +26,7 @@ from transformers import (
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.encoders.export import save_classifier, unused
 from tartan.encoders.heads import MaskedLMHead
+from tartan.encoders.lora import Lora
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
 from tartan.errors import UserError
 from tartan.kernels.packed_row import kernel_for, usable_kernels
@@ -56,6 +57,7 @@ class TextEncoder:
     body: PreTrainedModel
     tokenizer: PreTrainedTokenizerBase
     mlm_head: MaskedLMHead | None = None  # a trained one; without, masked-LM tasks start anew
+    adapter: Lora | None = None  # that of the body, if it has one
 
     @property
     def hidden_size(self) -> int:
@@ -135,6 +137,7 @@ class TextEncoder:
             "pooler": getattr(self.body, "pooler", None) is not None,
             "tokenizer": tokenizer,
             "masked_lm_head": head and {"biases": list(head.biases), "eps": head.norm.eps},
+            "adapter": self.adapter and asdict(self.adapter),
         }
 
     @classmethod
@@ -147,12 +150,15 @@ class TextEncoder:
             config, tokenizer = load_config(Path(folder)), load_tokenizer(Path(folder))
         build = partial(AutoModel.from_config, config, trust_remote_code=False, dtype=torch.float32)
         body = build() if description["pooler"] else without_pooler(build)
+        adapter = description["adapter"] and Lora(**description["adapter"])
+        if adapter is not None:
+            adapter.add_to(body, name)
         head = description["masked_lm_head"]
         if head is not None:
             size, eps = int(config.hidden_size), float(head["eps"])
             vocabulary, width = body.get_input_embeddings().weight.shape
             head = MaskedLMHead(size, vocabulary, width, list(head["biases"]), eps)
-        return TextEncoder(name, body, tokenizer, head)
+        return TextEncoder(name, body, tokenizer, head, adapter)
 
 
 def packs_texts(encoder: object, accelerator: str, precision: str, *, trains: bool) -> bool:

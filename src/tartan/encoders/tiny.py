@@ -15,6 +15,7 @@ from tokenizers.models import WordPiece
 from transformers import BertConfig, BertModel, PreTrainedTokenizerBase, PreTrainedTokenizerFast
 
 from tartan.encoders.base import EncoderSource
+from tartan.encoders.lora import Lora
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.settings import Below1, Checked, Count, Length, NonNegative
 
@@ -35,6 +36,7 @@ class TinyEncoder(Checked):
         attention_dropout: that of attention weights; None for `dropout`.
         vocabulary: number of embeddings; None for one for each token.
         tokenizer: an encoder whose tokenizer is used; None for one of pairs of letters.
+        adapter: see `PretrainedEncoder`.
         lr: see `PretrainedEncoder`.
     """
 
@@ -47,6 +49,7 @@ class TinyEncoder(Checked):
     attention_dropout: Below1 | None = None
     vocabulary: Count | None = None
     tokenizer: EncoderSource | None = None
+    adapter: Lora | None = None
     lr: Mapping[str, NonNegative] = field(default_factory=dict)
 
     def load(self) -> TextEncoder:
@@ -68,7 +71,9 @@ class TinyEncoder(Checked):
         with torch.random.fork_rng(devices=[]):
             torch.default_generator.manual_seed(0)
             body = BertModel(config, add_pooling_layer=False)
-        return TextEncoder(name=self.name, body=body.train(), tokenizer=tokenizer)
+        if self.adapter is not None:
+            self.adapter.add_to(body, self.name)
+        return TextEncoder(self.name, body.train(), tokenizer, adapter=self.adapter)
 
 
 def letter_pair_tokenizer() -> PreTrainedTokenizerFast:
