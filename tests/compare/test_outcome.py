@@ -30,14 +30,12 @@ def outcome_of(labels, probabilities, fold_of):
     )
 
 
-def test_contradicted_labels_are_listed_the_most_doubtful_first(tmp_path):
-    # 1 and 4 are contradicted; b is the label that is harder to predict
-    outcome = outcome_of([0, 0, 1, 1, 1, 1], [0.9, 0.2, 0.4, 0.45, 0.6, 0.5], [1, 0, 1, 0, 0, 2])
+def test_contradicted_labels_are_listed_the_least_probable_first(tmp_path):
+    outcome = outcome_of([0, 0, 1, 1, 1, 1], [0.9, 0.45, 0.4, 0.7, 0.8, 0.5], [1, 0, 1, 0, 0, 2])
     write_outcome(outcome, tmp_path)
     found = pd.read_csv(tmp_path / "doubtful_labels.csv")
-    assert found["text"].tolist() == ["text 1", "text 4"]
-    assert found["predicted"].tolist() == ["b", "a"]
-    # the mean of 0.9 and 0.2 less 0.2, and the mean of 0.6, 0.55 and 0.4 less 0.4
-    assert np.allclose(found["doubt"], [0.35, 0.116667], atol=1e-5)
+    assert found["text"].tolist() == ["text 4", "text 3", "text 1"]
+    assert found["predicted"].tolist() == ["a", "a", "b"]
+    assert np.allclose(found["probability_of_label"], [0.2, 0.3, 0.45])
     # the fold that was not raced is in neither table
     assert "text 5" not in pd.read_csv(tmp_path / "out_of_fold.csv")["text"].tolist()

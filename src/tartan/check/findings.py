@@ -59,7 +59,8 @@ def findings_of(config: DictConfig) -> Findings:
     with tempfile.TemporaryDirectory() as folder:
         config.run.folder = folder
         OmegaConf.set_struct(config, False)
-        config.pop("output", None)  # of the command, none of a run's
+        for option in ("output", "model", "suggest"):  # of the command, none of a run's
+            config.pop(option, None)
         stages = enabled_stages(config)
         prepared = prepare(config, stages)
         tables = _look_at_data(prepared)

@@ -13,6 +13,7 @@ import hydra
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError
+from tartan.predict.main import quote_values
 from tartan.runs.command_line import run_command_line, stop
 from tartan.runs.folder import run_name
 from tartan.settings import CONF
@@ -23,8 +24,6 @@ OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 @hydra.main(version_base="1.3", config_path=CONF, config_name="check")
 def main(config: DictConfig) -> None:
     """Print the findings about a run of `config`; the exit code is 1 after an error."""
-    from tartan.check.findings import findings_of
-    from tartan.check.tables import print_findings
     from tartan.runs.command_line import quiet_libraries
 
     output = None if config.output is None else Path(str(config.output)).expanduser()
@@ -32,6 +31,14 @@ def main(config: DictConfig) -> None:
         if output is not None:
             output.touch()  # now, rather than after minutes
         quiet_libraries()
+        if config.model is not None:
+            from tartan.check.labels import review
+
+            review(config).to_csv(output or sys.stdout, index=False)
+            return
+        from tartan.check.findings import findings_of
+        from tartan.check.tables import print_findings
+
         findings = findings_of(config)
     except (UserError, OSError) as error:
         stop(error)
@@ -46,6 +53,7 @@ def command() -> None:
     """Run the command line of this process."""
     if {"-m", "--multirun"} & set(sys.argv[1:]):
         stop("src.check looks at one run; leave out -m")
+    sys.argv[1:] = quote_values(sys.argv[1:])
     run_command_line(main)
 
 

@@ -12,9 +12,10 @@ import pandas as pd
 from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
+from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels
 from tartan.files import write_durably, write_text_durably
 
-PAGE, OUT_OF_FOLD, DOUBTFUL = "comparison.md", "out_of_fold.csv", "doubtful_labels.csv"
+PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
 
 
 @dataclass(frozen=True)
@@ -135,18 +136,7 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
 
 
 def _doubtful(outcome: Outcome, out_of_fold: pd.DataFrame) -> pd.DataFrame:
-    """Return the examples whose label the chosen method contradicts, the most doubtful first.
-
-    Some labels are harder to predict than others, so an example's probability of its label is
-    taken relative to the mean over the examples of that label (Northcutt et al., 2021,
-    arXiv 1911.00068: self-confidence, adjusted by class).
-    """
-    part = joined(outcome.parts, [outcome.chosen])
-    probabilities = part.probabilities[outcome.chosen]
-    own = pd.Series(probabilities[np.arange(len(part.labels)), part.labels])
-    frame = out_of_fold[list(outcome.rows[0])].reset_index(drop=True)
-    frame["predicted"] = np.array(outcome.task.labels)[probabilities.argmax(axis=1)]
-    frame["probability_of_label"] = own
-    frame["doubt"] = own.groupby(part.labels).transform("mean") - own
-    contradicted = frame[frame["predicted"] != frame["label"]]
-    return contradicted.sort_values("doubt", ascending=False, kind="stable")
+    """Return the examples whose label the chosen method contradicts, the most doubtful first."""
+    probabilities = joined(outcome.parts, [outcome.chosen]).probabilities[outcome.chosen]
+    examples = out_of_fold[list(outcome.rows[0])]
+    return doubtful_labels(examples, probabilities, outcome.task.labels)

@@ -59,8 +59,8 @@ class GivenTexts(TextAuxiliary):
 
     corpus: Corpus | None = None
 
-    def _domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
-        return self.corpus or super()._domain_corpus(size, context)
+    def domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
+        return self.corpus or super().domain_corpus(size, context)
 
 
 class TartanData(TaskData):

@@ -119,7 +119,7 @@ class TextAuxiliary(Checked):
             size = None
             corpus = training_texts(task, labelled=labelled, labelled_only=self.labelled_only)
         else:
-            corpus = self._domain_corpus(size, context)
+            corpus = self.domain_corpus(size, context)
         if options.decontaminate or nearest:
             corpus, removed = decontaminated(corpus, task, cache_dir)
         if self.at_most and size and len(corpus.texts) < round(size * len(task.train)):
@@ -143,7 +143,7 @@ class TextAuxiliary(Checked):
         if (self.path is None and self.hub is None) or size is not None or compares:
             needed = "path or hub, size=all, select=random and decontaminate=false"
             raise UserError(f"auxiliary {name}: without an end task it needs {needed}")
-        kept, apart = held_out.divide(self._domain_corpus(size, context))
+        kept, apart = held_out.divide(self.domain_corpus(size, context))
         rows = self._rows(name, kept, held_out.max_length, context)
         held = self._rows(name, apart, held_out.max_length, context, ahead=True)
         return AuxiliaryExamples(
@@ -165,7 +165,8 @@ class TextAuxiliary(Checked):
             raise UserError(f"auxiliary {name}: {corpus.source} holds blank lines only")
         return rows
 
-    def _domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
+    def domain_corpus(self, size: float | None, context: AuxiliaryContext) -> Corpus:
+        """Return the whole corpus, of the task's own domain texts a file that suits `size`."""
         column, cache, task = self.column, context.cache_dir, cast(TextTask, context.task)
         if self.hub is not None:
             return load_corpus_from_hub(self.hub, self.hub_config, self.split, column, cache)
