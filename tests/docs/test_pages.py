@@ -23,6 +23,7 @@ import studies.__main__ as study
 import tartan.report.main as report
 from tartan.compare.request import request_of
 from tartan.core.weighting.meta import Meta
+from tartan.predict.main import quote_values
 from tartan.predict.predict import Settings, predict_file
 from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
@@ -85,7 +86,7 @@ def jobs(arguments: list[str]) -> list[tuple[str, ...]]:
     """
     options = [word for word in arguments if "=" in word and word[0] != "-"]
     options = ["seed=0" if option.startswith("seed=") else option for option in options]
-    kept = [option for option in options if not option.startswith("hydra.")]
+    kept = [option for option in quote_values(options) if not option.startswith("hydra.")]
     values = []
     for parsed in OverridesParser.create().parse_overrides(kept):
         (alternatives,) = BasicSweeper.split_arguments([parsed], max_batch_size=None)
