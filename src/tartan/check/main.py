@@ -52,7 +52,7 @@ def main(config: DictConfig) -> None:
 def command() -> None:
     """Run the command line of this process."""
     if {"-m", "--multirun"} & set(sys.argv[1:]):
-        stop("src.check looks at one run; leave out -m")
+        stop("tartan check looks at one run; leave out -m")
     sys.argv[1:] = quote_values(sys.argv[1:])
     run_command_line(main)
 

@@ -43,8 +43,8 @@ _OF_THE_RUN = ("batch_size", "max_steps", "max_epochs", "evaluate_every", "patie
 _MOST = 5_000
 """Maximum number of training texts of TF-IDF, with which it takes seconds."""
 _DISTRIBUTIONS = (
-    "torch", "lightning", "transformers", "datasets", "tokenizers", "torchmetrics", "hydra-core",
-    "omegaconf", "networkx", "numpy", "pandas", "scikit-learn", "scipy", "sympy",
+    "tartan-nlp", "torch", "lightning", "transformers", "datasets", "tokenizers", "torchmetrics",
+    "hydra-core", "omegaconf", "networkx", "numpy", "pandas", "scikit-learn", "scipy", "sympy",
 )  # fmt: skip
 """Libraries whose versions a result states; the docstrings task is made of some of them."""
 
