@@ -117,41 +117,23 @@ def markdown_table(rows: Sequence[Mapping[str, str]], left: int) -> str:
     )
 
 
-def interval_words(
-    estimate: SeedMean, times: float = 100, lowest: float = 0.0, highest: float = 1.0
-) -> str:
-    """Return a mean's interval, in percent and no wider than its values can be, or a dash."""
-    interval = estimate.interval
-    if interval is None:
-        return NONE
-    low, high = max(lowest, interval.low), min(highest, interval.high)
-    return f"{times * low:.1f} to {times * high:.1f}"
-
-
 def signed(estimate: SeedMean | None, points: bool = True) -> str:
-    """Return a difference with its interval, in points or as it is; a dash for None."""
-    if estimate is None:
-        return NONE
-    by, digits = (100, 1) if points else (1, 2)
-    words = f"{by * estimate.mean:+.{digits}f}"
-    if estimate.interval is None:
-        return words
-    low, high = bounds(estimate.interval, by, digits, "+")
-    return f"{words} ({low} to {high})"
-
-
-def bounds(interval: Interval, by: float = 100, digits: int = 1, sign: str = "") -> tuple[str, str]:
-    """Return the bounds of a difference, times `by`.
+    """Return a difference with its interval, in points or as it is; a dash for None.
 
     A bound that would be printed as 0 has a digit more if the interval excludes 0.
     """
+    if estimate is None:
+        return NONE
+    by, digits = (100, 1) if points else (1, 2)
+    words, interval = f"{by * estimate.mean:+.{digits}f}", estimate.interval
+    if interval is None:
+        return words
     excludes = interval.low * interval.high > 0
-
-    def words(bound: float) -> str:
-        text = f"{by * bound:{sign}.{digits}f}"
-        return f"{by * bound:{sign}.{digits + 1}f}" if excludes and not float(text) else text
-
-    return words(interval.low), words(interval.high)
+    low, high = (
+        f"{bound:+.{digits + (excludes and abs(bound) < 0.5 / 10**digits)}f}"
+        for bound in (by * interval.low, by * interval.high)
+    )
+    return f"{words} ({low} to {high})"
 
 
 def mean_of(values: Sequence[float | None], form: str, times: float = 1) -> str:

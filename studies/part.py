@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -22,6 +22,9 @@ TRAINER = "trainer"
 """Name of the setting that is fine-tuned by Transformers' Trainer with its defaults."""
 NO_BUDGET = "no budget"
 """Name of the budget of settings that take what they take, which is little."""
+
+DRAWN = "task.split_seed=${seed}"
+"""The option by which each seed draws its own data; without it TF-IDF is the same for all."""
 
 Whole = Annotated[int, Field(ge=1)]
 
@@ -96,11 +99,6 @@ class Part(_Described):
     main: dict[str, str] = Field(default_factory=dict)
     questions: dict[str, Question] = Field(default_factory=dict)
 
-    @property
-    def draws_data(self) -> bool:
-        """Return whether each seed draws its own data; else TF-IDF is the same for all."""
-        return _follow_seed(self.options)
-
     def with_seeds(self, count: int) -> Part:
         """Return the part with as many seeds for all cells."""
         every = {"seeds": count}
@@ -130,7 +128,7 @@ class Cell:
     @property
     def draws_data(self) -> bool:
         """Whether the data are drawn by the run's seed."""
-        return _follow_seed(self.overrides)
+        return DRAWN in self.overrides
 
     @property
     def key(self) -> tuple[str, str, int]:
@@ -141,10 +139,6 @@ class Cell:
     def place(self) -> str:
         """Its run folder, relative to the folder of all runs."""
         return f"{self.part}/{self.budget}/{self.setting}/seed{self.seed}"
-
-
-def _follow_seed(options: Iterable[str]) -> bool:
-    return "task.split_seed=${seed}" in options
 
 
 def all_parts(folder: Path = FOLDER) -> dict[str, Part]:
@@ -184,7 +178,7 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
     for seed in range(part.seeds):
         shared = (*part.options, f"seed={seed}")
         for beside in part.beside:
-            if seed == 0 or part.draws_data or beside == TRAINER:
+            if seed == 0 or DRAWN in part.options or beside == TRAINER:
                 yield Cell(name, NO_BUDGET, beside, seed, beside, shared)
         for budget, spent in part.budgets.items():
             for setting, content in part.settings.items():
