@@ -6,7 +6,6 @@ import copy
 import gc
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from statistics import median
@@ -138,46 +137,32 @@ def measure_floor(
     )
 
 
-@dataclass(frozen=True)
-class Ablation:
-    """An optimisation, and how to do without it."""
-
-    name: str
-    base: Sequence[str] = ()  # overrides of both cases
-    without: Sequence[str] = ()  # overrides that turn it off
-    turn_off: Callable[[BuiltCase], None] = lambda case: None  # where overrides cannot
-
-
 def _use_torch_attention(case: BuiltCase) -> None:
     body: Any = case.module.body
     body.set_attn_implementation("sdpa")
 
 
-ABLATIONS = (
-    Ablation("packed texts", without=["packed=false"]),
-    Ablation(
-        "16 random bits an element for dropout",
-        turn_off=lambda case: replace_dropout(case.module, nn.Dropout),
+ABLATIONS: dict[str, tuple[list[str], list[str], Callable[[BuiltCase], object]]] = {
+    "packed texts": ([], ["packed=false"], lambda case: None),
+    "16 random bits an element for dropout": (
+        [], [], lambda case: replace_dropout(case.module, nn.Dropout)
     ),
-    Ablation("attention with the same dropout, in place", ["packed=false"],
-             turn_off=_use_torch_attention),
-)  # fmt: skip
+    "attention with the same dropout, in place": (["packed=false"], [], _use_torch_attention),
+}  # fmt: skip
+"""By optimisation: overrides of both cases, those that turn it off, and what does so instead."""
 
 
-def measure_ablation(
-    ablation: Ablation, case: Case, rounds: int, folder: Path, device: torch.device
-) -> Row:
+def measure_ablation(name: str, case: Case, rounds: int, folder: Path, device: torch.device) -> Row:
     """Time three steps without an optimisation and with it, in turn, on the same batches."""
+    both, without, turn_off = ABLATIONS[name]
     parts = {}
-    for name, more in (("with", ()), ("without", ablation.without)):
-        built = build_case(case, 3, folder / name, device, *ablation.base, *more)
-        if name == "without":
-            ablation.turn_off(built)
-        parts[name] = partial(_steps, built.stepper(), built.batches())
+    for label, more in (("with", ()), ("without", without)):
+        built = build_case(case, 3, folder / label, device, *both, *more)
+        if label == "without":
+            turn_off(built)
+        parts[label] = partial(_steps, built.stepper(), built.batches())
     times = time_interleaved(parts, rounds, device)
-    return Row(
-        "ablations", f"without {ablation.name}", str(case), ratio(times["without"], times["with"])
-    )
+    return Row("ablations", f"without {name}", str(case), ratio(times["without"], times["with"]))
 
 
 def _steps(step: Callable[[StepBatch], None], batches: Sequence[StepBatch]) -> None:
