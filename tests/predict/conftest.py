@@ -10,7 +10,7 @@ import torch
 
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.tiny import TinyEncoder
-from tartan.predict.predict import Settings, predict_file
+from tartan.predict.predict import Counts, Settings, predict_file
 
 LABELS = ("no", "räv", 'a "b", c')
 TEXTS = [
@@ -54,7 +54,7 @@ def classifier(tmp_path_factory) -> Path:
 def predict(classifier):
     """`predict_file` with this classifier; paths and options as on the command line."""
 
-    def call(source: Path | str, target: Path | str, **options: Any) -> dict[str, int]:
+    def call(source: Path | str, target: Path | str, **options: Any) -> Counts:
         settings = {"model": str(classifier), "device": "cpu", **options}
         return predict_file(Settings(input=str(source), output=str(target), **settings))
 

@@ -131,3 +131,31 @@ def test_a_folder_without_a_whole_classifier_is_refused(predict, tmp_path):
     for folder, reason in ((tmp_path, "no config"), (tmp_path / "encoder", "classifier")):
         with pytest.raises(UserError, match=reason):
             predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(folder))
+
+
+def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(cli, classifier, tmp_path):
+    shutil.copytree(classifier, tmp_path / "it")
+    (tmp_path / "in.csv").write_text("text\n" + "".join(f"word{i} {i}\n" for i in range(40)))
+
+    def rows(name, *options):
+        done = cli("model=it", "input=in.csv", f"output={name}", *options)
+        assert done.returncode == 0, done.stderr
+        return done.stdout.decode(), list(csv.DictReader((tmp_path / name).open(newline="")))
+
+    def highest(row):
+        return max(float(row[name]) for name in row if name.startswith("probability_"))
+
+    _, before = rows("before.csv")
+    (tmp_path / "it" / "calibration.json").write_text('{"temperature": 0.25, "other": 1}')
+    least = sorted(map(highest, rows("all.csv")[1]))[20]
+    said, after = rows("after.csv", f"min_score={least}")
+    assert "50.0 % have a label" in said
+    for row, other in zip(after, before, strict=True):
+        kept = highest(row) >= least
+        assert row["predicted_label"] == (other["predicted_label"] if kept else "")
+        assert highest(row) > highest(other)  # a temperature below 1 makes certain
+    assert rows("raw.csv", "calibrated=false")[1] == before
+    for wrong in ("0", "NaN", '"1"'):
+        (tmp_path / "it" / "calibration.json").write_text(f'{{"temperature": {wrong}}}')
+        done = cli("model=it", "input=in.csv", "output=no.csv")
+        assert (done.returncode, len(done.stderr.splitlines())) == (1, 1)

@@ -12,8 +12,11 @@ import pandas as pd
 from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
+from tartan.encoders.saved_classifier import CALIBRATION
+from tartan.evaluation.calibration import Calibration, calibrate, write_calibration
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels
-from tartan.files import write_durably, write_text_durably
+from tartan.files import read_json, write_durably, write_text_durably
+from tartan.runs.result import read_result, write_result
 
 PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
 
@@ -55,6 +58,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
     doubtful = _doubtful(outcome, frame)
     write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
+    _recalibrate(outcome, folder / "best")
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
         before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
@@ -140,3 +144,22 @@ def _doubtful(outcome: Outcome, out_of_fold: pd.DataFrame) -> pd.DataFrame:
     probabilities = joined(outcome.parts, [outcome.chosen]).probabilities[outcome.chosen]
     examples = out_of_fold[list(outcome.rows[0])]
     return doubtful_labels(examples, probabilities, outcome.task.labels)
+
+
+def _recalibrate(outcome: Outcome, best: Path) -> None:
+    """Give the classifier the temperature of texts that its method was not trained on."""
+    if not (best / CALIBRATION).is_file():
+        return
+    predictions = joined(outcome.parts, [outcome.chosen])
+    probabilities, labels = predictions.probabilities[outcome.chosen], predictions.labels
+    # a label can lack in what a fold trained on: then no temperature would help
+    known = probabilities[np.arange(len(labels)), labels] > 0
+    with np.errstate(divide="ignore"):
+        logits = np.log(probabilities[known].astype(np.float64))
+    old, new = read_json(best / CALIBRATION, Calibration), calibrate(logits, labels[known])
+    card, result = best / "classifier" / "README.md", read_result(best, finite=False)
+    text = card.read_text(encoding="utf-8").replace(old.sentence, new.sentence)
+    write_text_durably(card, text)
+    write_calibration(new, best)
+    if result.calibration != new.summary:
+        write_result(result.model_copy(update={"calibration": new.summary}), best)

@@ -202,7 +202,9 @@ class Race:
         for method, run in runs.items():
             output = run / f"predictions_{table.replace('/', '_')}"
             if not output.is_file():
-                predict_file(Settings(str(run), str(self._tables / table), str(output)))
+                # a fold's run has fitted its temperature to the held-out examples
+                source = str(self._tables / table)
+                predict_file(Settings(str(run), source, str(output), calibrated=False))
             frame = pd.read_json(output, lines=True, dtype=False)
             columns = [f"probability_{name}" for name in names]
             # a label can lack in what is trained on, where all of its examples have the same text

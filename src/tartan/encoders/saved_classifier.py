@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import cast, get_args
+from typing import Annotated, cast, get_args
 
 import torch
+from pydantic import Field, FiniteFloat
 from safetensors import safe_open
 from safetensors.torch import load_file
 from torch import Tensor, nn
@@ -32,27 +33,40 @@ from tartan.encoders.safe_loading import (
 )
 from tartan.encoders.text_encoder import TextEncoder, check_tokenizer_fits
 from tartan.errors import UserError
-from tartan.files import is_inside, read_bytes
+from tartan.files import Plain, is_inside, read_bytes, read_json
 
+CALIBRATION = "calibration.json"
+"""File in a classifier's folder with the temperature that `tartan predict` divides logits by."""
 _LONGEST = 1 << 20
 """Largest maximum length that counts as one [tokens]; Transformers writes 1e30 for no limit."""
 
 
 @dataclass(frozen=True)
 class SavedClassifier:
-    """A trained classifier in evaluation mode, with label names in index order."""
+    """A trained classifier in evaluation mode, with label names in index order.
+
+    Its probabilities are the softmax of `logits / temperature`.
+    """
 
     model: nn.Module
     tokenizer: PreTrainedTokenizerBase
     labels: tuple[str, ...]
     max_length: int | None  # longest input in training, if the folder tells [tokens]
     max_positions: int | None  # longest input that it can read, if there is a limit [tokens]
+    temperature: float = 1.0  # fitted after the training; 1 where the folder has none
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
-        """Return the logits `(n, classes)` of `n` tokenised texts, on the model's device."""
+        """Return the logits `(n, classes)` of `n` tokenised texts, on the model's device.
+
+        They are those of the trained module, not divided by the temperature.
+        """
         logits: Tensor = self.model(**inputs).logits
         return logits
+
+
+class _Calibration(Plain):
+    temperature: Annotated[FiniteFloat, Field(gt=0)]
 
 
 class _BodyAndHead(nn.Module):
@@ -91,7 +105,12 @@ def load_classifier(path: Path) -> SavedClassifier:
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=TextEncoder(str(path), body, tokenizer).max_positions,
+        temperature=_temperature(folder / CALIBRATION),
     )
+
+
+def _temperature(file: Path) -> float:
+    return read_json(file, _Calibration).temperature if file.is_file() else 1.0
 
 
 def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:

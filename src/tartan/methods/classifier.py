@@ -22,6 +22,7 @@ from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.monitor import Monitor
+from tartan.kernels.packing import evaluating
 from tartan.methods.parts import TaskModule
 from tartan.methods.shards import whole_copy
 
@@ -104,7 +105,7 @@ class EndTaskClassifier(TaskModule):
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier, for Transformers and `tartan predict`; all processes call this."""
         task, _ = self._evaluated()
-        remark = self._written(
+        remark = self._in_main(
             lambda encoder: encoder.save_classifier(
                 task.head, self.labels, Path(folder), self.max_length
             )
@@ -114,14 +115,42 @@ class EndTaskClassifier(TaskModule):
         if self.columns is not None and self.agreement.is_main:
             write_trained_columns(self.columns, Path(folder))
 
-    def _written(self, write: Callable[[Encoder], T]) -> T | None:
-        """Have the main process write its whole encoder; of a sharded body, the others wait."""
+    @torch.no_grad()
+    def logits_of(
+        self, texts: Sequence[Text], batch_size: int, device: torch.device
+    ) -> Tensor | None:
+        """Return the logits of many texts as the saved classifier's, `(texts, classes)`.
+
+        All processes call this; those that are not the main one get None.
+        """
+        head, objective = self._evaluated()[0].head, self._evaluated()[0].objective
+        # texts of similar length together, which saves padding
+        order = sorted(range(len(texts)), key=lambda i: len("".join(texts[i])))
+
+        def read(encoder: Encoder) -> Tensor:
+            reader, logits = require_text_encoder(encoder, "a text"), []
+            body = encoder.body.to(device)
+            head.to(device)
+            with evaluating(body, head):
+                for start in range(0, len(order), batch_size):
+                    some = [texts[i] for i in order[start : start + batch_size]]
+                    inputs = inputs_of(some, reader, self.max_length)
+                    inputs = {name: value.to(device) for name, value in inputs.items()}
+                    logits.append(head(objective.features(body, inputs)).cpu())
+            body.to(self.device)
+            head.to(self.device)
+            return torch.cat(logits)[torch.tensor(order).argsort()]
+
+        return self._in_main(read)
+
+    def _in_main(self, use: Callable[[Encoder], T]) -> T | None:
+        """Have the main process use its whole encoder; of a sharded body, the others wait."""
         encoder, body = self.encoder, whole_copy(self.body)
         if body is not self.body:
             encoder = copy.copy(encoder)
             encoder.body = body  # type: ignore[misc]
         try:
-            return write(encoder) if self.agreement.is_main else None
+            return use(encoder) if self.agreement.is_main else None
         finally:
             if body is not self.body:
                 self.agreement.wait()

@@ -53,7 +53,7 @@ class ContinuedPretraining(TaskMixing):
         """Write the encoder for `AutoModelForMaskedLM` and `encoder=`; all processes call this."""
         tokenizer = require_text_encoder(self.encoder, "continued pre-training").tokenizer
         head = self.tasks[0].head
-        self._written(
+        self._in_main(
             lambda encoder: save_masked_lm(
                 require_text_encoder(encoder, "").body, head, tokenizer, Path(folder)
             )

@@ -27,8 +27,11 @@ def main(config: DictConfig) -> None:
         counts = predict_file(typed(config, Settings))
     except UserError as error:
         stop(error)
-    shares = ", ".join(f"{printable(label)}: {count:,}" for label, count in counts.items())
-    print(f"{sum(counts.values()):,} rows; {shares}")
+    shares = ", ".join(f"{printable(name)}: {n:,}" for name, n in counts.by_label.items())
+    print(f"{counts.rows:,} rows; {shares}")
+    if config.min_score is not None:
+        kept = 1 - counts.abstained / max(1, counts.rows)
+        print(f"{100 * kept:.1f} % have a label; the score of the others is below min_score")
 
 
 def quote_values(arguments: list[str]) -> list[str]:

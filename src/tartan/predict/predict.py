@@ -19,7 +19,7 @@ from tartan.errors import UserError, printable
 from tartan.files import write_durably
 from tartan.predict.writer import Writer
 from tartan.runs.folder import RESULT
-from tartan.settings import Checked, Count, Length
+from tartan.settings import Checked, Count, Fraction, Length
 
 LATEST = "latest"
 """Value of `model` that asks for the classifier of the run that finished last."""
@@ -39,6 +39,8 @@ class Settings(Checked):
     prefix: str = ""
     batch_size: Count = 32
     max_length: Length | None = None
+    min_score: Fraction | None = None
+    calibrated: bool = True
     device: str = "auto"
     overwrite: bool = False
 
@@ -47,11 +49,18 @@ class Predictor:
     """A classifier that predicts in float32; batches change its results by rounding only.
 
     `batch_size` texts go through it at once, each cut after `max_length` tokens as in training.
+    Logits are divided by the classifier's temperature if `calibrated`.
     """
 
     def __init__(
-        self, classifier: SavedClassifier, device: torch.device, batch_size: int, max_length: int
+        self,
+        classifier: SavedClassifier,
+        device: torch.device,
+        batch_size: int,
+        max_length: int,
+        calibrated: bool = True,
     ) -> None:
+        self._temperature = classifier.temperature if calibrated else 1.0
         self._classifier, self._device = classifier, device
         self._batch_size, self._max_length = batch_size, max_length
         classifier.model.to(device)
@@ -69,13 +78,25 @@ class Predictor:
             members = order[start : start + self._batch_size]
             batch = {name: [values[i] for i in members] for name, values in encoded.items()}
             padded = tokenizer.pad(batch, return_tensors="pt").to(self._device)
-            logits = self._classifier.logits(padded)
-            probabilities[members] = torch.softmax(logits.float(), dim=1).cpu().numpy()
+            logits = self._classifier.logits(padded).float() / self._temperature
+            probabilities[members] = torch.softmax(logits, dim=1).cpu().numpy()
         return probabilities
 
 
-def predict_file(settings: Settings) -> dict[str, int]:
-    """Predict a label for each row of a file, and return the number of rows by label."""
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of rows: by predicted label, in the classifier's order, and left without a label."""
+
+    by_label: dict[str, int]
+    abstained: int
+
+    @property
+    def rows(self) -> int:
+        return sum(self.by_label.values()) + self.abstained
+
+
+def predict_file(settings: Settings) -> Counts:
+    """Predict a label for each row of a file."""
     model, target = _model_folder(settings), Path(settings.output).expanduser()
     written_as = format_of(target, ("csv", "tsv", "jsonl", "parquet"))
     if written_as is None or (written_as.kind == "parquet" and written_as.compression):
@@ -91,8 +112,8 @@ def predict_file(settings: Settings) -> dict[str, int]:
         raise UserError(f"max_length={length}: the classifier reads at most {limit} tokens")
     automatic = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(automatic if settings.device == "auto" else settings.device)
-    predictor = Predictor(classifier, device, settings.batch_size, length)
-    writer = Writer(table, written_as, classifier.labels, settings.prefix)
+    predictor = Predictor(classifier, device, settings.batch_size, length, settings.calibrated)
+    writer = Writer(table, written_as, classifier.labels, settings.prefix, settings.min_score)
     # read once before, so that a flaw is found before hours of predictions
     rows = sum(len(_texts(chunk, columns)[0]) for chunk in table.chunks())
 
@@ -111,7 +132,7 @@ def predict_file(settings: Settings) -> dict[str, int]:
                 bar.advance(task, len(chunk))
 
     write_durably(target, write)
-    return writer.counts
+    return Counts(writer.counts, writer.abstained)
 
 
 def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str] | None]:

@@ -21,12 +21,23 @@ from tartan.errors import UserError
 class Writer:
     """Adds the columns `predicted_label` and `probability_LABEL`, one a label, to a table's chunks.
 
+    A row whose highest probability is below `min_score` gets no predicted label.
+
     Attributes:
         counts: number of rows by predicted label, in the classifier's order.
+        abstained: number of rows without one.
     """
 
-    def __init__(self, table: Table, target: Format, labels: Sequence[str], prefix: str) -> None:
+    def __init__(
+        self,
+        table: Table,
+        target: Format,
+        labels: Sequence[str],
+        prefix: str,
+        min_score: float | None = None,
+    ) -> None:
         self.counts = Counter(dict.fromkeys(labels, 0))
+        self.abstained, self._min_score = 0, min_score or 0.0
         self._labels, self._target = labels, target
         self._added = [f"{prefix}predicted_label", *(f"{prefix}probability_{x}" for x in labels)]
         self._check_free(table.columns, table.source)
@@ -55,8 +66,13 @@ class Writer:
 
     def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> None:
         """Write rows with the probability of each label, float32 `(rows, labels)`."""
-        predicted = [self._labels[index] for index in probabilities.argmax(axis=1)]
-        self.counts.update(predicted)
+        sure = probabilities.max(axis=1) >= self._min_score
+        predicted = [
+            self._labels[index] if one else None
+            for index, one in zip(probabilities.argmax(axis=1), sure, strict=True)
+        ]
+        self.counts.update(label for label in predicted if label is not None)
+        self.abstained += predicted.count(None)
         records = []
         for row, label, values in zip(rows, predicted, probabilities, strict=True):
             self._check_free(row.values, row.place)

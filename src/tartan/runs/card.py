@@ -13,6 +13,7 @@ from hydra.core.hydra_config import HydraConfig
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.encoders.export import HEAD
+from tartan.evaluation.calibration import Calibration
 from tartan.evaluation.statistics import scores_by_class
 from tartan.files import code_block, escape_markdown
 from tartan.runs.folder import command_of
@@ -23,7 +24,9 @@ _FEW = 20
 """Number of a class' test examples below which its scores are called uncertain."""
 
 
-def write_card(result: Result, config: DictConfig, model: Path) -> None:
+def write_card(
+    result: Result, config: DictConfig, model: Path, calibration: Calibration | None = None
+) -> None:
     """Write `README.md` and the figure of the weights beside a run's classifier or encoder."""
     figure, base = model.parent / _FIGURE, str(config.encoder.get("name", ""))
     if figure.is_file():
@@ -63,6 +66,7 @@ def write_card(result: Result, config: DictConfig, model: Path) -> None:
         results=_results(result),
         classes=[{"label": n, **one} for n, one in zip(result.labels, scores, strict=False)],
         few=_FEW,
+        calibration="" if calibration is None else calibration.sentence,
         figure=_FIGURE if figure.is_file() else None,
     )
     card.save(model / "README.md")

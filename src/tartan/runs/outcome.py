@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import logging
 import math
 import os
 import platform
@@ -12,6 +13,7 @@ from dataclasses import asdict, replace
 from typing import Any
 
 import datasets
+import numpy as np
 import torch
 from omegaconf import DictConfig
 from torch import Tensor
@@ -23,18 +25,22 @@ from tartan.data.end_task import EndTask
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
+from tartan.evaluation.calibration import Calibration, calibrate
 from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.cost import BACKWARD
+from tartan.methods.module import TaskMixing
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
-from tartan.methods.stage_outcome import StageOutcome
+from tartan.methods.stage_outcome import StageOutcome, memory_advice
 from tartan.methods.trainer import resolve_precision
 from tartan.runs import result
 from tartan.runs.folder import option_of
 from tartan.runs.prepare import has_no_end_task, module_class, overrides_of_run
 from tartan.runs.result import SCHEMA, Baseline, Result, Scores, Split, TrainSplit
 from tartan.settings import typed
+
+log = logging.getLogger(__name__)
 
 FINE_TUNING = "fine_tuning"
 """Name of the baseline, of its stage, and of its folder below the run's."""
@@ -155,6 +161,26 @@ def _scores(scores: SplitScores, split: datasets.Dataset) -> Split:
 def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
     """Return the metrics of a whole split, without those of its unseen part."""
     return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}
+
+
+def calibrated(config: DictConfig, module: TaskMixing, prepared: Prepared) -> Calibration | None:
+    """Return the temperature of a trained classifier, fitted to the dev texts.
+
+    All processes call this. None for all but the main one, and where no texts are classified.
+    """
+    if prepared.held_out is not None or not isinstance(prepared.end_task, TextTask):
+        return None
+    dev, on_cuda = prepared.end_task.dev, is_on_cuda(str(config.trainer.accelerator))
+    texts = dev.texts if dev.pairs is None else list(zip(dev.texts, dev.pairs, strict=True))
+    device = torch.device("cuda" if on_cuda else "cpu")
+    with memory_advice("the calibration"):
+        logits = module.logits_of(texts, int(config.evaluation_batch_size), device)
+    if logits is None:
+        return None
+    if not logits.isfinite().all():
+        log.warning("not calibrated: some logits on dev are not finite")
+        return None
+    return calibrate(logits.double().numpy(), np.asarray(dev.labels))
 
 
 def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:

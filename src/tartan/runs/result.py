@@ -133,6 +133,7 @@ class Result(Plain):
         labels: names of the end task's labels; empty where a run only adapted an encoder.
         data: how the data were read, as plain JSON values.
         test_scores: scores on test; None where the run was not evaluated there, e.g. in a search.
+        calibration: temperature, and errors before and after it (see `Calibration`).
         final_task_weights: weights by task, of the last stage that mixed the end task with others.
         setting_id: the same for runs that differ by their seed alone (see `identity`).
         data_id: the same for runs that may be compared: on the same data, with the same encoder.
@@ -152,6 +153,7 @@ class Result(Plain):
     dev: Split
     test_scores: Split | None = Field(default=None, alias="test")
     baselines: list[Baseline] = Field(default_factory=list)
+    calibration: dict[str, Count | Amount] = Field(default_factory=dict)
     fingerprints: dict[str, str] = Field(default_factory=dict)
     auxiliaries: dict[str, Auxiliary]
     final_task_weights: dict[str, float] = Field(default_factory=dict)

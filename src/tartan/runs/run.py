@@ -26,6 +26,7 @@ from tartan.data.text_task import TextTask
 from tartan.encoders.base import frozen
 from tartan.encoders.layers import reinitialise_top
 from tartan.errors import UserError, first_line
+from tartan.evaluation.calibration import write_calibration
 from tartan.figures import draw_task_weights, figure_text
 from tartan.files import write_durably, write_text_durably
 from tartan.kernels.allocator import keep_freed_memory
@@ -53,6 +54,7 @@ from tartan.runs.identity import identified
 from tartan.runs.outcome import (
     FINE_TUNING,
     at_equal_cost,
+    calibrated,
     fine_tuned,
     requested_baseline,
     result_of,
@@ -113,13 +115,18 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         # result
         result = identified(result_of(config, prepared, outcomes, chosen, test), config)
         exported = folder / ("classifier" if prepared.held_out is None else "encoder")
-        chosen.module.save_pretrained(exported)  # all processes: they may have shards of it
+        # all processes: they may have shards of it
+        calibration = calibrated(config, chosen.module, prepared)
+        chosen.module.save_pretrained(exported)
         if is_main_process():
             if prepared.held_out is None and (simple := tf_idf_baseline(config, prepared.end_task)):
                 baselines.append(simple)
             result = result.model_copy(update={"baselines": baselines})
+            if calibration is not None:
+                write_calibration(calibration, folder)
+                result = result.model_copy(update={"calibration": calibration.summary})
             _draw(result, outcomes, folder)  # the card shows it
-            write_card(result, config, exported)
+            write_card(result, config, exported, calibration)
             write_result(result, folder)  # last: it says that the run is finished
     return result
 
