@@ -130,7 +130,7 @@ def test_a_classifier_knows_its_columns_and_how_its_tokenizer_cuts(cache_dir, tm
     running.save_checkpoint(tmp_path / "here.ckpt")
     module = FineTuning.load_from_checkpoint(tmp_path / "here.ckpt")
     module.eval().save_pretrained(tmp_path / "classifier")
-    assert read_trained_columns(tmp_path / "classifier") == Columns("a", "", "q")
+    assert read_trained_columns(tmp_path / "classifier") == Columns("a", "y", "q")
     predictor = Predictor(load_classifier(tmp_path / "classifier"), DEVICE, 4, 16)
     text = "first " * 20 + "end"
     expected = module([(text, "second")]).softmax(1).detach().numpy()

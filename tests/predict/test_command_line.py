@@ -135,7 +135,10 @@ def test_a_folder_without_a_whole_classifier_is_refused(predict, tmp_path):
 
 def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(cli, classifier, tmp_path):
     shutil.copytree(classifier, tmp_path / "it")
-    (tmp_path / "in.csv").write_text("text\n" + "".join(f"word{i} {i}\n" for i in range(40)))
+    columns = {"text": "text", "text_pair": None, "label": "class"}
+    (tmp_path / "it" / "columns.json").write_text(json.dumps(columns))
+    table = "".join(f"word{i} {i},{'no' * (i % 2)}\n" for i in range(40))  # every other has one
+    (tmp_path / "in.csv").write_text(f"text,class\n{table}")
 
     def rows(name, *options):
         done = cli("model=it", "input=in.csv", f"output={name}", *options)
@@ -149,7 +152,9 @@ def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(cli, class
     (tmp_path / "it" / "calibration.json").write_text('{"temperature": 0.25, "other": 1}')
     least = sorted(map(highest, rows("all.csv")[1]))[20]
     said, after = rows("after.csv", f"min_score={least}")
-    assert "50.0 % have a label" in said
+    judged = [row for row in after if row["class"] and row["predicted_label"]]
+    share = 100 * sum(row["predicted_label"] == "no" for row in judged) / len(judged)
+    assert f"50.0 % have a label; {share:.1f} % of {len(judged)} are right" in said
     for row, other in zip(after, before, strict=True):
         kept = highest(row) >= least
         assert row["predicted_label"] == (other["predicted_label"] if kept else "")

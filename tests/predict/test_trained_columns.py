@@ -46,7 +46,7 @@ def test_a_classifier_carries_its_columns_wherever_it_goes(tmp_path):
     write_trained_columns({"text": "a", "label": "y", "text_pair": "b"}, run / "classifier")
     shutil.copytree(run / "classifier", tmp_path / "elsewhere")
     for folder in (run, run / "classifier", tmp_path / "elsewhere"):
-        assert read_trained_columns(folder) == Columns("a", "", "b")
+        assert read_trained_columns(folder) == Columns("a", "y", "b")
     (run / "classifier" / "columns.json").write_text("{")
     with pytest.raises(UserError, match=r"columns\.json"):  # not another column of the table
         read_trained_columns(run)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tartan.evaluation.calibration import calibrate
 from tartan.figures import save
 from tartan.report.pictures import (
     draw_cost,
     draw_learned_weights,
+    draw_reliability,
     evaluations,
     lines_by_size,
     pictures_of,
@@ -68,6 +70,24 @@ def test_weights_are_means_over_seeds_and_a_damaged_log_is_remarked_on(tmp_path)
     assert draw_learned_weights(bench_of(tmp_path), remarks) is not None
     (remark,) = remarks
     assert remark.startswith("separate/seed=0: no task weights drawn (steps.csv")
+
+
+def test_reliability_is_of_the_texts_of_all_seeds(tmp_path):
+    folders = write_setting(tmp_path, "ft", "finetune", SCORES)
+    assert draw_reliability(bench_of(tmp_path), []) is None
+    margin = np.log(0.9 / 0.1)
+    for folder, right in zip(folders[:2], (40, 20), strict=True):  # of 40 texts, at 0.9
+        logits = np.tile([margin, 0.0], (40, 1))
+        stored = calibrate(logits, (np.arange(40) >= right).astype(int))
+        (folder / "calibration.json").write_text(stored.model_dump_json())
+    (folders[2] / "calibration.json").write_text("{}")
+    remarks = []
+    left, right = draw_reliability(bench_of(tmp_path), remarks).axes
+    assert np.allclose(left.lines[0].get_xydata(), [[90, 75]])
+    assert np.allclose(right.lines[0].get_xydata(), [[50, 50], [90, 100]], atol=0.1)
+    assert ": error 25.0 to 5.0 %" in left.lines[0].get_label()
+    (remark,) = remarks
+    assert remark.startswith("ft/seed=2: no reliability drawn (calibration.json")
 
 
 def test_every_figure_for_which_there_are_numbers_is_drawn(tmp_path):

@@ -41,6 +41,7 @@ class Columns:
 class _Trained(Plain):
     text: str
     text_pair: str | None
+    label: str = ""
 
 
 class Example(NamedTuple):
@@ -68,15 +69,19 @@ def choose_columns(table: Table, text: str | None, label: str | None, pair: str 
 def columns_to_predict(
     table: Table, text: str | None, pair: str | None, trained: Columns | None
 ) -> Columns:
-    """Return the columns that are named, else those of the training data, else `text`."""
+    """Return the columns that are named, else those of the training data, else `text`.
+
+    That of labels is empty where the table has none.
+    """
     if not table.columns:  # no rows either
-        return Columns()
-    trained = trained or Columns(pair=pair)
+        return Columns(label="")
+    trained = trained or Columns(label="", pair=pair)
     if table.columns == ("text",):  # as of lines of text
         trained = replace(trained, text="text")
     if trained.pair is None and pair is not None:
         raise UserError(f"text_pair={pair}: the classifier was trained on single texts")
-    columns = Columns(text or trained.text, "", pair or trained.pair)
+    label = trained.label if trained.label in table.columns else ""
+    columns = Columns(text or trained.text, label, pair or trained.pair)
     _named(table, {"text": columns.text, "text_pair": columns.pair})
     return columns
 
@@ -91,7 +96,7 @@ def read_trained_columns(folder: Path) -> Columns | None:
     for file in (folder / _FILE, folder / "classifier" / _FILE):
         if file.is_file():
             trained = read_json(file, _Trained)
-            return Columns(trained.text, "", trained.text_pair)
+            return Columns(trained.text, trained.label, trained.text_pair)
     return None
 
 
@@ -103,7 +108,7 @@ def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False)
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)
-        label = _label_of(row, columns.label)
+        label = label_of(row, columns.label)
         if not label and not empty_labels:
             raise UserError(f"{_place(row, columns.label)} is empty or missing (see empty_label)")
         examples.append(Example(text, label, pair, row.number))
@@ -134,7 +139,7 @@ def text_of(row: Row, column: str) -> str:
     return text
 
 
-def _label_of(row: Row, column: str) -> str:
+def label_of(row: Row, column: str) -> str:
     """Return a row's label; empty for null, NaN and blanks."""
     label = row.values.get(column)
     if isinstance(label, float):  # as pandas stores whole numbers where some are missing

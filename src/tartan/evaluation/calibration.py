@@ -31,6 +31,9 @@ class Bin(Plain):
     accuracy: Annotated[FiniteFloat, Field(ge=0, le=1)]
 
 
+Bins = Annotated[list[Bin], Field(min_length=BINS, max_length=BINS)]
+
+
 class Calibration(Plain):
     """A temperature, and what it changed on the texts that it was fitted to.
 
@@ -44,8 +47,8 @@ class Calibration(Plain):
     ece_after: FiniteFloat
     log_loss_before: FiniteFloat
     log_loss_after: FiniteFloat
-    bins_before: list[Bin]
-    bins_after: list[Bin]
+    bins_before: Bins
+    bins_after: Bins
 
     @property
     def summary(self) -> dict[str, float]:

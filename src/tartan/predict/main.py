@@ -31,7 +31,9 @@ def main(config: DictConfig) -> None:
     print(f"{counts.rows:,} rows; {shares}")
     if config.min_score is not None:
         kept = 1 - counts.abstained / max(1, counts.rows)
-        print(f"{100 * kept:.1f} % have a label; the score of the others is below min_score")
+        right, judged = counts.right[True], counts.right.total()
+        shown = f"; {100 * right / judged:.1f} % of {judged:,} are right" if judged else ""
+        print(f"{100 * kept:.1f} % have a label{shown}; the others' score is below min_score")
 
 
 def quote_values(arguments: list[str]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,7 +12,13 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
-from tartan.data.labelled import Columns, columns_to_predict, read_trained_columns, text_of
+from tartan.data.labelled import (
+    Columns,
+    columns_to_predict,
+    label_of,
+    read_trained_columns,
+    text_of,
+)
 from tartan.data.table import TABLES, Quoting, Row, format_of, open_table
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
@@ -85,10 +92,14 @@ class Predictor:
 
 @dataclass(frozen=True)
 class Counts:
-    """Numbers of rows: by predicted label, in the classifier's order, and left without a label."""
+    """Numbers of rows: by predicted label, in the classifier's order, and left without a label.
+
+    With `min_score`, `right` counts those of a predicted label that the input tells, right or not.
+    """
 
     by_label: dict[str, int]
     abstained: int
+    right: Counter[bool]
 
     @property
     def rows(self) -> int:
@@ -114,6 +125,7 @@ def predict_file(settings: Settings) -> Counts:
     device = torch.device(automatic if settings.device == "auto" else settings.device)
     predictor = Predictor(classifier, device, settings.batch_size, length, settings.calibrated)
     writer = Writer(table, written_as, classifier.labels, settings.prefix, settings.min_score)
+    right = Counter[bool]()
     # read once before, so that a flaw is found before hours of predictions
     rows = sum(len(_texts(chunk, columns)[0]) for chunk in table.chunks())
 
@@ -128,11 +140,15 @@ def predict_file(settings: Settings) -> Counts:
                 if not finite.all():  # the first class is no default
                     place = chunk[int(finite.argmin())].place
                     raise UserError(f"{place}: the classifier gives it no finite probabilities")
-                writer.write(chunk, probabilities)
+                predicted = writer.write(chunk, probabilities)
+                if columns.label and settings.min_score is not None:
+                    true = (label_of(row, columns.label) for row in chunk)
+                    both = zip(true, predicted, strict=True)
+                    right.update(one == other for one, other in both if one and other is not None)
                 bar.advance(task, len(chunk))
 
     write_durably(target, write)
-    return Counts(writer.counts, writer.abstained)
+    return Counts(writer.counts, writer.abstained, right)
 
 
 def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str] | None]:

@@ -64,8 +64,12 @@ class Writer:
                 self._write_csv([self._columns])
             yield
 
-    def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> None:
-        """Write rows with the probability of each label, float32 `(rows, labels)`."""
+    def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> list[str | None]:
+        """Write rows with the probability of each label, float32 `(rows, labels)`.
+
+        Returns:
+            The predicted labels.
+        """
         sure = probabilities.max(axis=1) >= self._min_score
         predicted = [
             self._labels[index] if one else None
@@ -91,6 +95,7 @@ class Writer:
                         "ends in .jsonl"
                     )
             self._write_csv([record.get(name) for name in self._columns] for record in records)
+        return predicted
 
     def _write_csv(self, rows: Iterable[Sequence[Any]]) -> None:
         lines: list[str] = []

@@ -1,4 +1,4 @@
-"""Draws the figures of a report: the paper's 2, 3 and 4, test scores and cost."""
+"""Draws the figures of a report: the paper's 2, 3 and 4, test scores, cost and reliability."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from tartan.core.task_names import parts_of
+from tartan.encoders.saved_classifier import CALIBRATION
 from tartan.errors import UserError
+from tartan.evaluation.calibration import Bin, Calibration
 from tartan.figures import (
     draw_mean,
     draw_task_lines,
@@ -23,6 +25,7 @@ from tartan.figures import (
     mean_over_runs,
     style,
 )
+from tartan.files import read_json
 from tartan.report.comparison import PART_LABELS, Benchmark, Setting
 from tartan.report.runs import read_steps
 from tartan.report.tables import plural
@@ -68,6 +71,8 @@ def _of_bench(bench: Benchmark, remarks: list[str]) -> Iterator[tuple[str, str, 
     caption = "Task weights that META-TARTAN learned (the paper's figures 3 and 4)"
     yield "task-weights", caption, draw_learned_weights(bench, remarks)
     yield "cost", "Dev at equal cost: a vertical line meets what each had reached", draw_cost(bench)
+    caption = "Reliability on dev: the share of right texts by score, over all seeds"
+    yield "reliability", caption, draw_reliability(bench, remarks)
 
 
 def draw_seeds(bench: Benchmark, part: Part) -> Figure | None:
@@ -218,3 +223,52 @@ def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
             tables.append(table[(table["stage"] == mixed[-1]) & table["weight"].notna()])
     whole = any(len(table) for table in tables)
     return mean_over_runs(tables, ["task"], "weight") if whole else None
+
+
+def draw_reliability(bench: Benchmark, remarks: list[str]) -> Figure | None:
+    """Draw accuracy by score, before and after the temperature; None without any.
+
+    The legend has the mean over seeds of the expected calibration error, before and after.
+    """
+    fitted = {setting: calibrations_of(setting, remarks) for setting in bench.settings}
+    if not any(fitted.values()):
+        return None
+    picture, (left, right) = figure(7.2, 4.4, bench.label, columns=2, sharey=True)
+    for index, (setting, runs) in enumerate(fitted.items()):
+        if not runs:
+            continue
+        before, after = fmean(r.ece_before for r in runs), fmean(r.ece_after for r in runs)
+        label = f"{figure_text(setting.label)}: error {100 * before:.1f} to {100 * after:.1f} %"
+        bins = [r.bins_before for r in runs], [r.bins_after for r in runs]
+        for axes, points in zip((left, right), map(pooled, bins), strict=True):
+            axes.plot(*(100 * points).T.to_numpy(), label=label, markersize=4, **style(index))
+    for axes, title in ((left, "softmax of the logits"), (right, "with the temperature")):
+        axes.plot([0, 100], [0, 100], color="0.6", linewidth=1, linestyle=":", zorder=0)
+        axes.set_title(title, loc="left", fontsize=9)
+        axes.set_xlabel("highest score (%)")
+    left.set_ylabel("right texts (%; dotted: as the score says)")
+    legend_below(picture, columns=1)
+    return picture
+
+
+def calibrations_of(setting: Setting, remarks: list[str]) -> list[Calibration]:
+    """Return what the runs of a setting have stored; a damaged file goes to `remarks`."""
+    stored = []
+    for run in setting.runs:
+        try:
+            if (run.folder / CALIBRATION).is_file():
+                stored.append(read_json(run.folder / CALIBRATION, Calibration))
+        except UserError as error:
+            remarks.append(f"{run.name}: no reliability drawn ({error})")
+    return stored
+
+
+def pooled(runs: Sequence[Sequence[Bin]]) -> pd.DataFrame:
+    """Return mean confidence and accuracy of the texts of all runs, by bin that has some."""
+    table = pd.DataFrame(
+        [{"place": i, **b.model_dump()} for run in runs for i, b in enumerate(run)]
+    )
+    columns = ["confidence", "accuracy"]
+    table[columns] = table[columns].mul(table["examples"], axis=0)
+    sums = table.groupby("place").sum()
+    return sums[columns].div(sums["examples"], axis=0).dropna()
