@@ -9,6 +9,7 @@ import pandas as pd
 
 from tartan.compare.decision import Predictions
 from tartan.compare.outcome import Outcome, write_outcome
+from tartan.data.task_kind import TaskKind
 from tartan.evaluation.calibration import Calibration, calibrate, write_calibration
 from tartan.evaluation.metrics import NAMED
 from tartan.files import read_json
@@ -28,7 +29,7 @@ def outcome_of(labels, probabilities, fold_of):
         Predictions(labels[fold_of == fold], {"finetune": both[fold_of == fold]}, METRIC)
         for fold in (0, 1)
     ]
-    task = SimpleNamespace(name="toy", metric="accuracy", labels=LABELS)
+    task = SimpleNamespace(name="toy", metric="accuracy", labels=LABELS, kind=TaskKind())
     return Outcome(
         task, rows, fold_of.tolist(), ["finetune"], parts, ["finetune"], "finetune", None
     )

@@ -63,7 +63,7 @@ def test_pairs_row_numbers_and_missing_labels_are_kept(tmp_path):
     content = b"one,two,label\na,b,x\n,,\nc,d,\n"
     columns = Columns("one", "label", "two")
     examples = read(tmp_path, "t.csv", content, columns, empty_labels=True)
-    assert examples == [("a", "x", "b", 2), ("c", "", "d", 4)]
+    assert examples == [("a", "x", "b", 2), ("c", None, "d", 4)]
 
 
 @pytest.mark.parametrize(

@@ -95,8 +95,9 @@ def _look_at_data(prepared: Prepared) -> dict[str, pd.DataFrame]:
     task, encoder = prepared.end_task, prepared.encoder
     examples = texts.labelled_examples(prepared)
     splits = examples["split"].unique()
-    labels = pd.crosstab(examples["label"], examples["split"])[[*splits]]
-    labels = labels.reindex([*task.labels], fill_value=0)
+    codes = {split: getattr(prepared.splits, split)["label"][:] for split in splits}
+    counts = {split: task.kind.counts(own, task.labels) for split, own in codes.items()}
+    labels = pd.DataFrame(counts, index=[*task.labels])
     labels = labels.sort_values("train", ascending=False, kind="stable")
     if not isinstance(task, TextTask) or not isinstance(encoder, TextEncoder):
         of_texts = ("lengths", "repeats", "same", "near")
@@ -135,8 +136,8 @@ def _facts(
         "text": False,
         "masks": False,
         "parameters": sum(p.numel() for p in encoder.body.parameters()),
-        "train": int(labels["train"].sum()),
-        "dev": int(labels["dev"].sum()),
+        "train": len(prepared.splits.train),
+        "dev": len(prepared.splits.dev),
         "missing_in_dev": int((labels["dev"] == 0).sum()),
         "domain": sum(len(own.rows) for _, own in _corpora(prepared).values()),
         "unlabelled": len(getattr(task, "unlabelled", None) or ()),
@@ -153,7 +154,7 @@ def _facts(
     if isinstance(encoder, TextEncoder):
         repeats, lengths = tables["repeats"], tables["lengths"]
         longest = lengths.sort_values("cut_%").iloc[-1]
-        near = tables["near"]["split"].value_counts() / labels.sum()
+        near = tables["near"]["split"].value_counts() / tables["repeats"]["texts"]
         entries |= {
             "text": True,
             "masks": encoder.tokenizer.mask_token_id is not None,

@@ -57,7 +57,7 @@ def review(config: DictConfig) -> pd.DataFrame:
             return pd.read_csv(folder / DOUBTFUL, dtype=str, keep_default_na=False)
     _take_options_of(run, config)
     task = build(config.task, "task").load()
-    if not isinstance(task, TextTask):
+    if not isinstance(task, TextTask) or not task.kind.one_label:
         raise UserError(f"model={model}: a task of single labels for texts is needed")
     encoder = require_text_encoder(load_encoder(build(config.encoder, "encoder")), "check model=")
     if config.suggest is not None:

@@ -29,8 +29,9 @@ def labelled_examples(prepared: Prepared) -> pd.DataFrame:
     """
     task, parts = prepared.end_task, []
     for split in ("train", "dev", "test") if prepared.has_test else ("train", "dev"):
-        rows = getattr(prepared.splits, split).with_format("numpy")
-        part = pd.DataFrame({"split": split, "label": np.asarray(task.labels)[rows["label"][:]]})
+        codes = getattr(prepared.splits, split)["label"][:]
+        labels = [task.kind.written(code, task.labels) for code in codes]
+        part = pd.DataFrame({"split": split, "label": [*map(task.kind.shown, labels)]})
         if isinstance(task, TextTask):
             texts = getattr(task, split)
             part["line"] = pd.array(texts.numbers or [None] * len(part), dtype="Int64")

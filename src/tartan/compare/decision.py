@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -32,8 +32,8 @@ class Difference(NamedTuple):
 class Predictions:
     """What the methods predict for the held-out examples of the folds so far."""
 
-    labels: NDArray[np.int64]  # (examples,)
-    probabilities: Mapping[str, NDArray[np.float32]]  # of each method, (examples, classes)
+    labels: NDArray[Any]  # codes (see `TaskKind`), (examples,) or (examples, labels)
+    probabilities: Mapping[str, NDArray[np.float32]]  # or other scores by method, as many
     metric: Metric  # the task's; higher is better
 
     @cached_property

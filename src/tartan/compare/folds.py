@@ -3,23 +3,23 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-import numpy as np
 from hydra import compose, initialize_config_dir
+from numpy import int64
 from numpy.typing import NDArray
 from omegaconf import OmegaConf
-from sklearn.model_selection import StratifiedGroupKFold
 
+from tartan.data.task_kind import TaskKind
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.files import write_text_durably
 from tartan.settings import CONF, build, quoted
 
 ALL, TEST = "all.jsonl", "test.jsonl"
-Row = dict[str, str]
+Row = dict[str, Any]
 """An example: `text`, `label` where it has one, and `text_pair` in a task of pairs."""
 
 
@@ -43,43 +43,34 @@ def load_task(overrides: Sequence[str]) -> TextTask:
 
 def labelled_rows(task: TextTask) -> list[Row]:
     """Return the examples of train and dev: all labels that are not a test split's."""
-    return [*_rows(task.train, task.labels), *_rows(task.dev, task.labels)]
+    return [*_rows(task, task.train), *_rows(task, task.dev)]
 
 
-def fold_of_rows(rows: Sequence[Row], folds: int) -> NDArray[np.int64]:
+def fold_of_rows(
+    rows: Sequence[Row],
+    folds: int,
+    kind: TaskKind = TaskKind(),  # noqa: B008
+) -> NDArray[int64]:
     """Return the fold of each example, int `(examples,)`: stratified, equal texts in one fold.
 
     Raises:
         UserError: a label has fewer examples than there are folds.
     """
-    labels = [row["label"] for row in rows]
-    label, count = min(Counter(labels).items(), key=lambda pair: (pair[1], pair[0]))
-    if count < folds:
-        raise UserError(
-            f"folds={folds}: the label {label!r} has only {count} examples; take fewer folds, add "
-            "examples or join labels"
-        )
     texts = [(row["text"], row.get("text_pair", "")) for row in rows]
     number_of = {text: number for number, text in enumerate(texts)}
     groups = [number_of[text] for text in texts]
-    cut = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
-    found = np.zeros(len(rows), dtype=np.int64)
-    for fold, (_, held_out) in enumerate(cut.split(texts, labels, groups)):
-        found[held_out] = fold
-    return found
+    return kind.folds([kind.label_of(row["label"]) for row in rows], groups, folds)
 
 
-def write_folds(
-    task: TextTask, rows: Sequence[Row], fold_of: NDArray[np.int64], folder: Path
-) -> None:
+def write_folds(task: TextTask, rows: Sequence[Row], fold_of: NDArray[int64], folder: Path) -> None:
     """Write `K/train.jsonl` and `K/held_out.jsonl` of each fold K, `all.jsonl` and `test.jsonl`.
 
     Texts without a label are in every table that is trained on; a held-out text is in none.
     """
-    unlabelled = [] if task.unlabelled is None else _rows(task.unlabelled, None)
+    unlabelled = [] if task.unlabelled is None else _rows(task, task.unlabelled, labelled=False)
     _write(folder / ALL, [*rows, *unlabelled])
     if len(task.test):
-        _write(folder / TEST, _rows(task.test, task.labels))
+        _write(folder / TEST, _rows(task, task.test))
     for fold in range(fold_of.max() + 1):
         held_out = [row for row, own in zip(rows, fold_of, strict=True) if own == fold]
         train = [row for row, own in zip(rows, fold_of, strict=True) if own != fold]
@@ -93,6 +84,7 @@ def task_options(task: TextTask, train: Path, dev: Path | None) -> list[str]:
     """Return the options by which a run reads these tables; without `dev` a part is held out."""
     return [
         f"task.name={quoted(task.name)}",
+        f"task.kind={task.kind.name}",
         f"task.metric={task.metric}",
         f"task.max_length={task.max_length}",
         f"task.train={quoted(train)}",
@@ -105,12 +97,13 @@ def task_options(task: TextTask, train: Path, dev: Path | None) -> list[str]:
     ]
 
 
-def _rows(split: LabelledTexts, labels: Sequence[str] | None) -> list[Row]:
-    columns: list[Iterable[tuple[str, str]]] = [[("text", text) for text in split.texts]]
+def _rows(task: TextTask, split: LabelledTexts, *, labelled: bool = True) -> list[Row]:
+    columns: list[list[tuple[str, Any]]] = [[("text", text) for text in split.texts]]
     if split.pairs is not None:
         columns.append([("text_pair", text) for text in split.pairs])
-    if labels is not None:
-        columns.append([("label", labels[index]) for index in split.labels])
+    if labelled:
+        written = task.kind.written
+        columns.append([("label", written(code, task.labels)) for code in split.labels])
     return [dict(entries) for entries in zip(*columns, strict=True)]
 
 

@@ -56,9 +56,10 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     write_text_durably(folder / PAGE, text)
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
-    doubtful = _doubtful(outcome, frame)
-    write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
-    _recalibrate(outcome, folder / "best")
+    if outcome.task.kind.one_label:
+        doubtful = _doubtful(outcome, frame)
+        write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
+        _recalibrate(outcome, folder / "best")
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
         before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
@@ -127,13 +128,14 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
     """Return the examples of the folds that were raced, and what each method predicted for them."""
     frame = pd.DataFrame(outcome.rows)
     frame["fold"] = outcome.fold_of
-    names = np.array(outcome.task.labels)
+    kind = outcome.task.kind
     for method in outcome.methods:
         column = pd.Series("", index=frame.index, dtype=object)
         for fold, part in enumerate(outcome.parts):
             if method in part.probabilities:
-                predicted = names[part.probabilities[method].argmax(axis=1)]
-                column[frame["fold"] == fold] = predicted
+                scores = part.probabilities[method]
+                predicted = kind.predicted(scores, outcome.task.labels)
+                column[frame["fold"] == fold] = [kind.shown(label) for label in predicted]
         frame[f"predicted_{method}"] = column
     raced = frame[frame["fold"] < len(outcome.parts)]
     return raced.sort_values("fold", kind="stable")

@@ -8,9 +8,11 @@ import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from statistics import fmean
 
+import numpy as np
 import pandas as pd
 
 from tartan.compare.decision import Predictions, going_on, joined, winner
@@ -27,7 +29,7 @@ from tartan.compare.outcome import Outcome
 from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
 from tartan.compare.request import Request
 from tartan.errors import UserError
-from tartan.evaluation.metrics import NAMED, check_metric
+from tartan.evaluation.metrics import check_metric
 from tartan.files import read_json, write_text_durably
 from tartan.predict.predict import Settings, predict_file
 from tartan.runs.command_line import duration, run_child
@@ -54,7 +56,7 @@ class Race:
 
     def __init__(self, request: Request) -> None:
         self._request, self._task = request, load_task(request.overrides)
-        check_metric(self._task.metric, ())
+        check_metric(self._task.metric, (), named=self._task.kind.named)
         self._rows = labelled_rows(self._task)
         self._tables = request.folder / "folds"
 
@@ -69,7 +71,7 @@ class Race:
         folds = request.folds or (5 if len(self._rows) <= FEW else 3)
         if folds < 2:
             raise UserError("folds: a race takes at least 2")
-        fold_of = fold_of_rows(self._rows, folds)
+        fold_of = fold_of_rows(self._rows, folds, task.kind)
         write_folds(task, self._rows, fold_of, self._tables)
         plan = self._planned()
         for method in request.methods:
@@ -94,7 +96,13 @@ class Race:
         best = request.folder / "best"
         held_out = self._tables / "0" / "held_out.jsonl"
         self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
+        every, classifier = joined(parts, [chosen]), best / "classifier"
+        # dev was trained on here
+        task.kind.save_held_out(classifier, task.labels, every.probabilities[chosen], every.labels)
         test = self._predicted({chosen: best}, TEST) if len(task.test) else None
+        if test is not None:
+            scores = task.kind.judged(test.probabilities[chosen], classifier, task.labels)
+            test = replace(test, probabilities={chosen: scores})
         return Outcome(
             task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test
         )
@@ -198,7 +206,7 @@ class Race:
 
     def _predicted(self, runs: Mapping[str, Path], table: str) -> Predictions:
         """Return what the run of each method predicts for a table of labelled examples."""
-        names, probabilities = self._task.labels, {}
+        names, kind, probabilities = self._task.labels, self._task.kind, {}
         for method, run in runs.items():
             output = run / f"predictions_{table.replace('/', '_')}"
             if not output.is_file():
@@ -206,14 +214,14 @@ class Race:
                 source = str(self._tables / table)
                 predict_file(Settings(str(run), source, str(output), calibrated=False))
             frame = pd.read_json(output, lines=True, dtype=False)
-            columns = [f"probability_{name}" for name in names]
+            columns = [kind.score_column.format(name) for name in names]
             # a label can lack in what is trained on, where all of its examples have the same text
             filled = frame.reindex(columns=columns, fill_value=0.0)
             probabilities[method] = filled.to_numpy("float32")
-        labels = frame["label"].map({name: index for index, name in enumerate(names)})
-        return Predictions(
-            labels.to_numpy(), probabilities, NAMED[self._task.metric](num_classes=len(names))
-        )
+        index = {name: position for position, name in enumerate(names)}
+        codes = np.array([kind.code(kind.label_of(label), index) for label in frame["label"]])
+        metric = kind.named[self._task.metric](**kind.sizes(len(names)))
+        return Predictions(codes, probabilities, metric)
 
 
 def _table(plan: Plan) -> str:

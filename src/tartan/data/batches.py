@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import datasets
@@ -18,6 +19,7 @@ from torch.utils.data import ConcatDataset, Dataset
 from tartan.core.seeding import generator_for
 from tartan.core.task import Batch, Inputs, MicroBatch, StepBatch
 from tartan.core.task_names import END_TASK
+from tartan.data.task_kind import TaskKind
 from tartan.data.tokenise import Text
 from tartan.errors import UserError
 from tartan.objectives.base import Collate, Row
@@ -239,29 +241,32 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
 
 
 def labelled_batch(
-    batch: Any, labels: Sequence[str], places: Tensor | None = None
+    batch: Any,
+    labels: Sequence[str],
+    places: Tensor | None = None,
+    kind: TaskKind = TaskKind(),  # noqa: B008
 ) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
-    """Return a batch's inputs, the indices of its labels, and which examples train has not.
+    """Return a batch's inputs, the codes of its labels, and which examples train has not.
 
     A batch is a `MicroBatch`, whose labels are at `places` in `labels` where these are others; or a
-    mapping with `label`, names as in the training data. Indices are int64 `(n,)`, the last is bool
-    `(n,)`, or None where it is not known.
+    mapping with `label`, as in the training data. Codes are indices, int64 `(n,)`, unless the kind
+    of end task has others; the last is bool `(n,)`, or None where it is not known.
     """
     inputs = unlabelled_batch(batch)
     if isinstance(batch, MicroBatch):
         indices = batch.inputs.get("labels", batch.inputs.get("label"))
         if places is not None:
-            indices = places.to(indices.device)[indices]
+            indices = kind.placed(indices, places.to(indices.device), len(labels))
         return inputs, indices, batch.inputs.get("unseen")
     if not isinstance(batch, Mapping) or "label" not in batch:
         raise UserError(_FORM)
     names = batch["label"]
     names = names.tolist() if isinstance(names, Tensor) else names
-    # numbers are names too: a data set may store its labels in another order
-    words = [str(name).lower() if isinstance(name, bool) else str(name) for name in names]
-    if unknown := sorted(set(words) - set(labels)):
+    found = [kind.label_of(name) for name in names]
+    if unknown := sorted(set(chain(*map(kind.names, found))) - set(labels)):
         raise UserError(f"label {unknown[0]!r} is not one of those trained on: {list(labels)}")
-    return inputs, torch.tensor([labels.index(word) for word in words]), None
+    index = {label: position for position, label in enumerate(labels)}
+    return inputs, torch.tensor([kind.code(label, index) for label in found]), None
 
 
 def unlabelled_batch(batch: Any) -> Sequence[Text] | Inputs:

@@ -12,6 +12,8 @@ import datasets
 import numpy as np
 
 from tartan.data.corpus import Corpus
+from tartan.data.kinds import kind_of
+from tartan.data.task_kind import TaskKind
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY
@@ -42,7 +44,7 @@ class EndTask(ABC):
         labels: label names, in the order of their indices.
         fingerprints: a checksum of each split's data.
         notes: how the data were read, as plain JSON values for `result.json`.
-        train: the training examples, which have `labels`, indices.
+        train: the training examples, which have `labels`, codes (see `TaskKind`).
     """
 
     source: Any
@@ -60,6 +62,10 @@ class EndTask(ABC):
         return str(self.source.metric)
 
     @property
+    def kind(self) -> TaskKind:
+        return kind_of(self.source)
+
+    @property
     def max_length(self) -> int | None:
         """Longest input [tokens]; None where inputs are not tokens."""
         return None
@@ -67,7 +73,7 @@ class EndTask(ABC):
     @property
     def label_counts(self) -> tuple[int, ...]:
         """Number of training examples of each label, in index order."""
-        return tuple(np.bincount(self.train.labels, minlength=len(self.labels)).tolist())
+        return self.kind.counts(self.train.labels, self.labels)
 
     @abstractmethod
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:

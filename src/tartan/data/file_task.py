@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tartan.data.labelled import Columns, choose_columns
 from tartan.data.table import Quoting, Table, joined, open_hub, open_table, selected
+from tartan.data.task_kind import TaskKind
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part
@@ -17,6 +18,7 @@ from tartan.settings import Below1, Part
 log = logging.getLogger(__name__)
 
 EmptyLabel: TypeAlias = Literal["refused", "unlabelled"]
+KindName: TypeAlias = Literal["single_label", "multi_label"]
 _USUAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
 """Names that data sets give to their splits."""
 _SPLIT = "split"  # name of a column that says which split a row belongs to
@@ -40,7 +42,9 @@ class FileTask(TextSource):
         empty_label: `unlabelled` takes the texts of training rows without a label as unlabelled
             text of the task; otherwise such a row is an error.
         text: the column of texts; None finds it.
-        label: the column of labels; None finds it.
+        label: the column of labels; None finds it. Of several labels a text, columns of 0 and 1.
+        kind: `multi_label` where a text has several labels, or none.
+        separator: what is between several labels in a column of text.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
         quoting: `none` where double quotes in CSV and TSV are ordinary characters.
         hub: a data set on the Hugging Face Hub, or a folder that `datasets` reads.
@@ -56,8 +60,10 @@ class FileTask(TextSource):
     dev_share: Part = 0.2
     empty_label: EmptyLabel = "refused"
     text: str | None = None
-    label: str | None = None
+    label: str | Sequence[str] | None = None
     text_pair: str | None = None
+    kind: KindName = "single_label"
+    separator: str | None = None
     quoting: Quoting = "standard"
     hub: str | None = None
     hub_config: str | None = None
@@ -89,7 +95,10 @@ class FileTask(TextSource):
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair)
-        if columns != Columns(self.text or "text", self.label or "label", self.text_pair):
+        if self.kind == TaskKind.name and (self.separator or isinstance(columns.label, tuple)):
+            raise UserError("task.separator and lists of columns are for task.kind=multi_label")
+        columns = replace(columns, separator=self.separator)
+        if (columns.text, columns.label) != (self.text or "text", self.label or "label"):
             read = (self.name, columns.text, columns.label)
             log.warning("task %s: texts are read from column %r, labels from %r", *read)
         return columns

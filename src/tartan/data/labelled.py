@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tartan.data.table import Row, Table
 from tartan.errors import UserError
@@ -31,24 +31,30 @@ _NUMBER = re.compile(r"[+-]?\d+(\.\d+)?")
 
 @dataclass(frozen=True)
 class Columns:
-    """Names of the columns of texts (or first texts), of labels, and of second texts of pairs."""
+    """Names of the columns of texts (or first texts), of labels, and of second texts of pairs.
+
+    There are several columns of labels where each says of one label whether a text has it.
+    `separator` stands between the labels where a text has several in one column.
+    """
 
     text: str = "text"
-    label: str = "label"
+    label: str | tuple[str, ...] = "label"
     pair: str | None = None
+    separator: str | None = field(default=None, repr=False)
 
 
 class _Trained(Plain):
     text: str
     text_pair: str | None
-    label: str = ""
+    label: str | list[str] = ""
+    separator: str | None = None
 
 
 class Example(NamedTuple):
-    """A text with its label as written, empty for none; of a pair the second text; its row."""
+    """A text with its label (see `TaskKind`), None for none; of a pair the second text; its row."""
 
     text: str
-    label: str
+    label: Any
     pair: str | None = None
     number: int = 0
 
@@ -58,12 +64,17 @@ class Example(NamedTuple):
         return self.text, self.pair
 
 
-def choose_columns(table: Table, text: str | None, label: str | None, pair: str | None) -> Columns:
+def choose_columns(
+    table: Table, text: str | None, label: str | Sequence[str] | None, pair: str | None
+) -> Columns:
     """Return the columns that are named, and for each None the one that has a common name."""
-    taken = _named(table, {"task.text": text, "task.text_pair": pair, "task.label": label})
+    labels = [label] if label is None or isinstance(label, str) else label
+    options = {f"task.label{number or ''}": name for number, name in enumerate(labels)}
+    taken = _named(table, {"task.text": text, "task.text_pair": pair, **options})
     free = [column for column in table.columns if column not in taken]
     text = text or _found(table, free, TEXT_NAMES, "task.text")
-    return Columns(text, label or _found(table, free, LABEL_NAMES, "task.label"), pair)
+    named = label if label is None or isinstance(label, str) else tuple(label)
+    return Columns(text, named or _found(table, free, LABEL_NAMES, "task.label"), pair)
 
 
 def columns_to_predict(
@@ -86,7 +97,7 @@ def columns_to_predict(
     return columns
 
 
-def write_trained_columns(columns: Mapping[str, str | None], classifier: Path) -> None:
+def write_trained_columns(columns: Mapping[str, Any], classifier: Path) -> None:
     """Record in a classifier's folder its training columns (`text`, `text_pair`, `label`)."""
     (classifier / _FILE).write_text(json.dumps(columns, indent=1) + "\n", encoding="utf-8")
 
@@ -96,21 +107,34 @@ def read_trained_columns(folder: Path) -> Columns | None:
     for file in (folder / _FILE, folder / "classifier" / _FILE):
         if file.is_file():
             trained = read_json(file, _Trained)
-            return Columns(trained.text, trained.label, trained.text_pair)
+            label = trained.label if isinstance(trained.label, str) else ""
+            return Columns(trained.text, label, trained.text_pair, trained.separator)
     return None
 
 
-def read_labelled(table: Table, columns: Columns, *, empty_labels: bool = False) -> list[Example]:
-    """Return the text and label of every row; `empty_labels` allows rows without a label."""
+def read_labelled(
+    table: Table,
+    columns: Columns,
+    *,
+    empty_labels: bool = False,
+    label_of: Callable[..., Any] | None = None,
+) -> list[Example]:
+    """Return the text and label of every row; `empty_labels` allows rows without a label.
+
+    `label_of(row, columns, blank_is_none=empty_labels)` reads a label; None reads one name.
+    """
     examples = []
     for row in table.rows():
         if row.values and not any(str(value).strip() for value in row.values.values()):
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)
-        label = label_of(row, columns.label)
-        if not label and not empty_labels:
-            raise UserError(f"{_place(row, columns.label)} is empty or missing (see empty_label)")
+        if label_of is None:
+            label = one_label(row, str(columns.label))
+        else:
+            label = label_of(row, columns, blank_is_none=empty_labels)
+        if label is None and not empty_labels:
+            raise UserError(f"{place_of(row, columns.label)} is empty or missing (see empty_label)")
         examples.append(Example(text, label, pair, row.number))
     if not examples:
         raise UserError(f"{table.source} holds no examples")
@@ -131,27 +155,28 @@ def text_of(row: Row, column: str) -> str:
     if not isinstance(text, str):
         missing = text is None or (isinstance(text, float) and math.isnan(text))
         what = "missing" if missing else f"no text but {type(text).__name__}"
-        raise UserError(f"{_place(row, column)} is {what}")
+        raise UserError(f"{place_of(row, column)} is {what}")
     try:
         text.encode("utf-8")
     except UnicodeEncodeError as error:
-        raise UserError(f"{_place(row, column)} holds half of a surrogate pair") from error
+        raise UserError(f"{place_of(row, column)} holds half of a surrogate pair") from error
     return text
 
 
-def label_of(row: Row, column: str) -> str:
-    """Return a row's label; empty for null, NaN and blanks."""
+def one_label(row: Row, column: str) -> str | None:
+    """Return the name in a row's column of labels; None for null, NaN and blanks."""
     label = row.values.get(column)
     if isinstance(label, float):  # as pandas stores whole numbers where some are missing
         label = None if math.isnan(label) else int(label) if label.is_integer() else label
     if label is None or (isinstance(label, str) and not label.strip()):
-        return ""
+        return None
     if not isinstance(label, str | int):
-        raise UserError(f"{_place(row, column)} must be text, a whole number, true or false")
+        raise UserError(f"{place_of(row, column)} must be text, a whole number, true or false")
     return text_of(row, column).strip() if isinstance(label, str) else str(label).lower()
 
 
-def _place(row: Row, column: str) -> str:
+def place_of(row: Row, column: str | tuple[str, ...]) -> str:
+    """Return the words for a row's column in messages."""
     return f"{row.place}: the column {column!r}"
 
 

@@ -104,7 +104,10 @@ class ComposedAuxiliary:
 
     def examples(self, name: str, context: AuxiliaryContext) -> AuxiliaryExamples:
         """See `Auxiliary.examples`; an objective that needs labels gets only labelled texts."""
-        objective = replace(self.objective, classes=len(text_task_of(name, context).labels))
+        task = text_task_of(name, context)
+        if self.objective.output.needs_labels and not task.kind.one_label:
+            raise UserError(f"auxiliary {name} predicts single labels; task.kind={task.kind.name}")
+        objective = replace(self.objective, classes=len(task.labels))
         group = self.draw_group
         every = self.source.examples(context, False)
         examples = self.source.examples(context, objective.output.needs_labels)

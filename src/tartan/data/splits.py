@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from itertools import chain
 
 import numpy as np
+from numpy.typing import NDArray
 from sklearn.model_selection import train_test_split
 
 from tartan.core.seeding import generator_for
@@ -146,3 +148,39 @@ def _shares(
         if shares.total() < size and shares[label] + 1 < left[label]:  # one is for train
             shares[label] += 1
     return shares
+
+
+def iterative_split(
+    labels: Sequence[Collection[str]],
+    groups: Sequence[int],
+    sizes: Sequence[int],
+    generator: np.random.Generator,
+) -> NDArray[np.int64]:
+    """Return the part of each example, such that each of its labels has its share in every part.
+
+    By iterative stratification (Sechidis et al., 2011): of the label with the fewest examples left,
+    each goes to the part that lacks most of that label. A group stays together. Parts have their
+    `sizes`, as nearly as groups allow.
+    """
+    members: dict[int, list[int]] = defaultdict(list)
+    for example, group in enumerate(groups):
+        members[group].append(example)
+    order = [members[group] for group in generator.permutation(sorted(members))]
+    names = sorted(set(chain(*labels)))
+    counts = np.array([[sum(n in labels[i] for i in group) for n in names] for group in order])
+    room = np.array(sizes, dtype=float)
+    lacking = np.outer(room / room.sum(), counts.sum(axis=0))  # (parts, labels)
+    parts, left = np.zeros(len(labels), dtype=np.int64), np.ones(len(order), dtype=bool)
+    while left.any():
+        totals = counts[left].sum(axis=0)
+        rarest = int(np.where(totals > 0, totals, np.inf).argmin()) if totals.any() else None
+        has = left if rarest is None else left & (counts[:, rarest] > 0)
+        for place in np.flatnonzero(has):
+            size = len(order[place])
+            wants = room if rarest is None else lacking[:, rarest]
+            part = max(range(len(room)), key=lambda p: (room[p] >= size, wants[p], room[p]))
+            parts[order[place]] = part
+            room[part] -= size
+            lacking[part] -= counts[place]
+        left &= ~has
+    return parts

@@ -13,7 +13,8 @@ import pandas as pd
 from transformers import PreTrainedModel, PreTrainedTokenizerBase
 
 from tartan.data.corpus import Corpus, text_column
-from tartan.data.file_task import EmptyLabel, FileTask
+from tartan.data.file_task import EmptyLabel, FileTask, KindName
+from tartan.data.kinds import KINDS
 from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings, Prepared, assemble
 from tartan.data.table import Examples, Table, content_digest, table_of
 from tartan.data.task_data import BatchSizes, TaskData
@@ -90,6 +91,8 @@ class TartanData(TaskData):
             text of the task, which `task` in `auxiliaries` reads too; otherwise they are an error.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
+        kind: `multi_label` where a text has several labels, or none.
+        separator: what is between several labels in a column of text.
         text_pair: the column of second texts, which makes pairs; None for single texts.
         dev_share: share of train that becomes dev, where dev is held out of it.
         test_share: share of train that becomes test, where test is held out of it; 0 for no test.
@@ -125,7 +128,9 @@ class TartanData(TaskData):
         metric: str = "macro_f1",
         empty_label: EmptyLabel = "refused",
         text: str | None = None,
-        label: str | None = None,
+        label: str | Sequence[str] | None = None,
+        kind: KindName = "single_label",
+        separator: str | None = None,
         text_pair: str | None = None,
         dev_share: Part = 0.2,
         test_share: Below1 = 0.2,
@@ -143,7 +148,7 @@ class TartanData(TaskData):
     ) -> None:
         all_sizes = BatchSizes(batch_size=batch_size, **(sizes or {}))
         super().__init__(self._prepare, all_sizes, seed=seed, num_workers=num_workers)
-        check_metric(metric, (), "metric")
+        check_metric(metric, (), "metric", KINDS[kind].named)
         splits = {"train": train, "dev": dev, "test": test}
         self._splits = {split: rows for split, rows in splits.items() if rows is not None}
         self._auxiliaries = dict(auxiliaries or {})
@@ -152,7 +157,7 @@ class TartanData(TaskData):
             "name": name, "metric": metric, "max_length": max_length, "text": text,
             "label": label, "text_pair": text_pair, "dev_share": dev_share,
             "test_share": test_share, "split": split, "split_seed": split_seed,
-            "empty_label": empty_label,
+            "empty_label": empty_label, "kind": kind, "separator": separator,
         }  # fmt: skip
         self._size, self._size_seed, self._column = size, size_seed, column
         self._dropout, self._class_weights = dropout, class_weights
@@ -174,6 +179,7 @@ class TartanData(TaskData):
             self._class_weights, task.labels, task.label_counts, "class_weights"
         )
         classification = Classification(len(task.labels), self._dropout, weights)
+        classification = task.kind.objective(classification, task.train.labels)
         options = AuxiliarySettings(self._size, self._size_seed)
         context = AuxiliaryContext(task, encoder, options, self._cache_dir)
         return assemble(context, auxiliaries, classification)

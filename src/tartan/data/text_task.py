@@ -7,17 +7,18 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import datasets
 
 from tartan.data.end_task import EndTask, Splits
+from tartan.data.kinds import KINDS
 from tartan.data.labelled import Columns, Example, in_order, read_labelled
 from tartan.data.overlap import same_texts
-from tartan.data.splits import choose_labelled, clean_split, stratified_splits
 from tartan.data.table import Table
+from tartan.data.task_kind import TaskKind
 from tartan.data.tokenise import check_length, tokenise
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
@@ -55,6 +56,8 @@ class TextSource(Checked, ABC):
     """`unlabelled` if training rows without a label are unlabelled texts of the task."""
     dev_share, test_share = 0.2, 0.2
     """Shares of train that become dev and test where these have no table."""
+    kind = TaskKind.name
+    """The kind of labels (see `TaskKind`)."""
 
     @abstractmethod
     def tables(self) -> Mapping[str, Table]:
@@ -69,41 +72,51 @@ class TextSource(Checked, ABC):
         """Return a file of the task's domain text that suits `size` (None: all there is)."""
 
     def load(self) -> TextTask:
-        tables = self.tables()
+        tables, kind = self.tables(), KINDS[self.kind]
         train, columns = tables["train"], self.columns(tables["train"])
         bare = {"train"} if self.empty_label == "unlabelled" else set()
-        read = {s: read_labelled(t, columns, empty_labels=s in bare) for s, t in tables.items()}
-        unlabelled = [example for example in read["train"] if not example.label]
-        read["train"] = [example for example in read["train"] if example.label]
+        read = {
+            s: read_labelled(t, columns, empty_labels=s in bare, label_of=kind.label)
+            for s, t in tables.items()
+        }
+        unlabelled = [example for example in read["train"] if example.label is None]
+        read["train"] = [example for example in read["train"] if example.label is not None]
         shares = {"test": self.test_share, "dev": self.dev_share}
         shares = {split: share for split, share in shares.items() if split not in read}
         assigned = self._assigned(read, shares, train.source)
         splits = {s: [example for name, example in assigned if name == s] for s in SPLITS}
-        labels = in_order(example.label for example in splits["train"])
-        if len(labels) < 2:
+        labels = in_order(chain(*(kind.names(example.label) for example in splits["train"])))
+        if len(labels) < kind.least_labels:
             raise UserError(f"{train.source}: training needs at least two labels, found {labels}")
         for split, examples in splits.items():
-            if unknown := {example.label for example in examples} - set(labels):
+            if unknown := set(chain(*(kind.names(one.label) for one in examples))) - set(labels):
                 own = tables.get(split, train).source
                 raise UserError(f"{own}: labels {sorted(unknown)} do not occur in {train.source}")
         trained_on = {example.content for example in (*splits["train"], *unlabelled)}
         if self.labelled is not None:
             names = [example.label for example in splits["train"]]
-            kept = choose_labelled(names, self.labelled, self.split_seed, train.source)
+            kept = kind.choose(names, self.labelled, self.split_seed, train.source)
             unlabelled += compress(splits["train"], [not one for one in kept])
             splits["train"] = list(compress(splits["train"], kept))
         numbered = len(tables) == 1 or self.split == "published"
         named = {"text": columns.text, "label": columns.label, "text_pair": columns.pair}
+        named |= {} if columns.separator is None else {"separator": columns.separator}
+        index = {label: position for position, label in enumerate(labels)}
+
+        def coded(examples: Sequence[Example]) -> LabelledTexts:
+            codes = [kind.code(example.label, index) for example in examples]
+            return _labelled_texts(examples, codes, trained_on, numbered)
+
         rows = [(s, example) for s, example in assigned if s == "train" or s not in tables]
         return TextTask(
             source=self,
             labels=labels,
-            **{s: _indexed(own, labels, trained_on, numbered) for s, own in splits.items()},
+            **{s: coded(own) for s, own in splits.items()},
             fingerprints=self._fingerprints(tables, columns, shares),
-            notes={"columns": named},
+            notes={"columns": named, **({} if kind.one_label else {"kind": kind.name})},
             rows=sorted(rows, key=lambda row: row[1].number) if any(shares.values()) else [],
             unit=train.unit,
-            unlabelled=_indexed(unlabelled, [*labels, ""], trained_on) if unlabelled else None,
+            unlabelled=_labelled_texts(unlabelled, [], trained_on) if unlabelled else None,
         )
 
     def _assigned(
@@ -112,8 +125,8 @@ class TextSource(Checked, ABC):
         """Return all examples with their splits, those of train's table in its order."""
         if not read["train"]:
             raise UserError(f"{source} holds no labelled examples")
-        labels = [example.label for example in read["train"]]
-        names = stratified_splits(labels, shares, self.split_seed, source)
+        labels, kind = [example.label for example in read["train"]], KINDS[self.kind]
+        names = kind.split(labels, shares, self.split_seed, source)
         assigned = list(zip(names, read["train"], strict=True))
         assigned += [(s, one) for s in SPLITS[1:] if s in read for one in read[s]]
         if self.split == "published":
@@ -125,7 +138,7 @@ class TextSource(Checked, ABC):
         examples = [example for _, example in assigned]
         groups = same_texts([f"{one.text} {one.pair or ''}" for one in examples]).tolist()
         labels = [one.label for one in examples]
-        names = clean_split(groups, labels, sizes, self.split_seed, self.name)
+        names = kind.clean_split(groups, labels, sizes, self.split_seed, self.name)
         return list(zip(names, examples, strict=True))
 
     def _fingerprints(
@@ -133,15 +146,16 @@ class TextSource(Checked, ABC):
     ) -> dict[str, str]:
         """Return a checksum of each split's table and columns, or how it was made of others."""
         prints = {split: table.fingerprint for split, table in tables.items()}
-        if columns != Columns():
-            prints = {split: _digest(f"{own}:{columns}") for split, own in prints.items()}
+        kind = "" if self.kind == TaskKind.name else f":{self.kind}:{columns.separator!r}"
+        if columns != Columns() or kind:
+            prints = {split: _digest(f"{own}:{columns}{kind}") for split, own in prints.items()}
         for split, share in shares.items():
             how = f"HeldOut(share={share}, seed={self.split_seed}, split={split!r})"
             prints[split] = f"{how} of {prints['train']}"
         prints = {split: prints[split] for split in SPLITS}
         if self.split != "published":
-            kind = f"{self.split}, seed {self.split_seed}, of {_digest(':'.join(prints.values()))}"
-            prints = {split: f"{split}, {kind}" for split in SPLITS}
+            how = f"{self.split}, seed {self.split_seed}, of {_digest(':'.join(prints.values()))}"
+            prints = {split: f"{split}, {how}" for split in SPLITS}
         if self.labelled is not None:
             prints["train"] += f", {self.labelled} labelled, seed {self.split_seed}"
         return prints
@@ -149,10 +163,10 @@ class TextSource(Checked, ABC):
 
 @dataclass(frozen=True)
 class LabelledTexts:
-    """One split: texts, their labels as indices, and whether each text is absent from train."""
+    """One split: texts, their labels' codes, and whether each text is absent from train."""
 
     texts: Sequence[str]
-    labels: Sequence[int]
+    labels: Sequence[Any]
     unseen: Sequence[bool]
     pairs: Sequence[str] | None = None  # the second texts of pairs
     numbers: Sequence[int] | None = None  # lines or rows in the one file that the split is from
@@ -229,17 +243,16 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _indexed(
+def _labelled_texts(
     examples: Sequence[Example],
-    labels: Sequence[str],
+    codes: Sequence[Any],
     trained_on: set[tuple[str, str | None]],
     numbered: bool = False,
 ) -> LabelledTexts:
-    index = {label: position for position, label in enumerate(labels)}
     pairs = [example.pair for example in examples if example.pair is not None]
     return LabelledTexts(
         texts=[example.text for example in examples],
-        labels=[index[example.label] for example in examples],
+        labels=codes,
         unseen=[example.content not in trained_on for example in examples],
         pairs=pairs or None,
         numbers=[example.number for example in examples] if numbered else None,

@@ -153,7 +153,10 @@ def save_classifier(
     exported.save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
     model = _sequence_classifier(body, head, labels, types)
-    (model or merged(body)).save_pretrained(folder)
+    written = model or merged(body)
+    if head.problem_type != ClassifierHead.problem_type:
+        written.config.problem_type = head.problem_type
+    written.save_pretrained(folder)
     if model is None:
         weights = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(weights, folder / HEAD, {"pooling": head.pooling})
@@ -179,7 +182,7 @@ def _sequence_classifier(
     location = HEAD_LOCATIONS[config.model_type]
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: index for index, label in enumerate(labels)}
-    config.problem_type = "single_label_classification"
+    config.problem_type = head.problem_type
     config.update({**dict.fromkeys(location.dropout, head.dropout.p), **location.entries})
     model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
         config, trust_remote_code=False

@@ -24,7 +24,12 @@ _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_act
 
 
 class ClassifierHead(nn.Module):
-    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers."""
+    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
+
+    `problem_type` is Transformers' name for what the logits mean.
+    """
+
+    problem_type = "single_label_classification"
 
     def __init__(
         self, hidden_size: int, classes: int, dropout: float, pooling: Pooling = "first"

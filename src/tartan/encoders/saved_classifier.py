@@ -54,6 +54,8 @@ class SavedClassifier:
     max_length: int | None  # longest input in training, if the folder tells [tokens]
     max_positions: int | None  # longest input that it can read, if there is a limit [tokens]
     temperature: float = 1.0  # fitted after the training; 1 where the folder has none
+    problem_type: str | None = None  # what logits mean, in Transformers' words; None: one label
+    folder: Path = Path()
 
     @torch.inference_mode()
     def logits(self, inputs: Mapping[str, Tensor]) -> Tensor:
@@ -89,7 +91,9 @@ def load_classifier(path: Path) -> SavedClassifier:
         is_apart = (folder / HEAD).is_file()
         model, body, labels = _body_and_head(folder) if is_apart else _whole(folder)
         tokenizer = load_tokenizer(folder)
-    if len(set(labels)) < max(2, len(labels)):
+    problem_type = body.config.problem_type
+    least = 2 if problem_type in (None, ClassifierHead.problem_type) else 1
+    if len(set(labels)) < max(least, len(labels)):
         raise UserError(f"model={path}: it needs at least two labels, each with another name")
     check_tokenizer_fits(tokenizer, body, f"model={path}")
     if type(body.config) not in MODEL_FOR_MASKED_LM_MAPPING:
@@ -106,6 +110,8 @@ def load_classifier(path: Path) -> SavedClassifier:
         max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=TextEncoder(str(path), body, tokenizer).max_positions,
         temperature=_temperature(folder / CALIBRATION),
+        problem_type=problem_type,
+        folder=folder,
     )
 
 
@@ -116,8 +122,6 @@ def _temperature(file: Path) -> float:
 def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:
     model, missing = load_model(AutoModelForSequenceClassification, folder)
     _check_complete(missing)
-    if model.config.problem_type not in (None, "single_label_classification"):
-        raise ValueError("it does not choose one of several labels for a text")
     labels = tuple(str(model.config.id2label[i]) for i in range(model.config.num_labels))
     return model, model, labels
 

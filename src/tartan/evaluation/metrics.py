@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -87,9 +88,14 @@ All take `num_classes`, and higher is better.
 """
 
 
-def check_metric(name: str, configured: Collection[str], option: str = "task.metric") -> None:
-    """Raise a UserError unless a metric has this name: of `configured` ones, or of `NAMED`."""
-    known = sorted({*configured, *NAMED})
+def check_metric(
+    name: str,
+    configured: Collection[str],
+    option: str = "task.metric",
+    named: Collection[str] = NAMED,
+) -> None:
+    """Raise a UserError unless a metric has this name: of `configured` ones, or of `named`."""
+    known = sorted({*configured, *named})
     if name not in known:
         raise UserError(f"{option}={name} is not one of the metrics: {', '.join(known)}")
 
@@ -116,20 +122,27 @@ class EndTaskMetrics(nn.Module):
 
     `saw_unseen` says whether this process has counted an unseen example; `confusion` are the last
     evaluation's matrices by part, `(classes, classes)`, labels in rows; `modes` the directions
-    (`max` or `min`) of metrics that have one.
+    (`max` or `min`) of metrics that have one. Other kinds of end task have subclasses.
     """
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
         self.monitor, self.names = monitor, list(metrics)
-        self.whole, self.unseen = _Part(metrics, classes), _Part(metrics, classes)
+        self.whole, self.unseen = self.new_part(metrics, classes), self.new_part(metrics, classes)
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
         better = {name: metric.higher_is_better for name, metric in metrics.items()}
         self.modes = {n: "max" if high else "min" for n, high in better.items() if high is not None}
 
+    def new_part(self, metrics: Mapping[str, Metric], classes: int) -> Any:
+        """Return the metrics of all examples, or of the unseen ones."""
+        return _Part(metrics, classes)
+
+    def choose_thresholds(self) -> None:
+        """Choose by the examples counted so far what predictions depend on: here nothing."""
+
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
-        """Count a batch: logits `(n, classes)`, label indices and whether absent from train."""
+        """Count a batch: logits `(n, classes)`, labels' codes and whether absent from train."""
         self.whole.update(logits, labels)
         if unseen is not None and bool(unseen.any()):
             self.saw_unseen = True
@@ -137,11 +150,14 @@ class EndTaskMetrics(nn.Module):
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """Return all metrics by name, those of unseen examples if any process `saw_unseen` one."""
-        values = self.whole.compute()
-        self.confusion = {"whole": self.whole.counts.compute()}
+        values: dict[str, Tensor] = self.whole.compute()
+        parts = {"whole": self.whole}
         if any_unseen:
+            parts["unseen"] = self.unseen
             values |= {f"{name}_unseen": value for name, value in self.unseen.compute().items()}
-            self.confusion["unseen"] = self.unseen.counts.compute()
+        self.confusion = {
+            name: part.counts.compute() for name, part in parts.items() if part.counts is not None
+        }
         return values
 
     def reset(self) -> None:

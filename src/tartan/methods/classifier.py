@@ -11,7 +11,8 @@ from typing import Any, TypeVar
 
 import pandas as pd
 import torch
-from torch import Tensor, nn
+from lightning.pytorch.trainer.states import TrainerFn
+from torch import Tensor
 
 from tartan.core.task import Inputs, Task
 from tartan.data.batches import labelled_batch, unlabelled_batch
@@ -71,21 +72,23 @@ class EndTaskClassifier(TaskModule):
         _, metrics = self._evaluated()
         if dataloader_idx > 0:
             raise UserError("an evaluation takes one loader at a time, not several")
-        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places)
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places, self.kind)
         logits = self(inputs)
         labels = labels.to(logits.device)
         metrics.update(logits, labels, unseen)
-        self.evaluation_loss.update(nn.functional.cross_entropy(logits, labels), len(labels))
+        self.evaluation_loss.update(self.kind.loss(logits, labels), len(labels))
 
     test_step = validation_step
 
     def predict_step(self, batch: Any, batch_idx: int, dataloader_idx: int = 0) -> dict[str, Any]:
-        """Return `label`, n names, and `probabilities`, `(n, classes)`, of a batch of texts."""
+        """Return `label`, n of them, and `probabilities`, `(n, classes)`, of a batch of texts."""
         if isinstance(batch, str):  # e.g. the name of a table's column
             raise UserError("trainer.predict takes a DataLoader of texts, not texts or a table")
-        probabilities = self(unlabelled_batch(batch)).softmax(dim=1)
-        chosen = probabilities.argmax(dim=1).tolist()
-        return {"label": [self.labels[i] for i in chosen], "probabilities": probabilities}
+        _, metrics = self._evaluated()
+        scores = self.kind.scores(self(unlabelled_batch(batch)))
+        thresholds = self.kind.thresholds_of(metrics)
+        predicted = self.kind.predicted(scores.detach().cpu().numpy(), self.labels, thresholds)
+        return {"label": predicted, "probabilities": scores}
 
     def on_validation_epoch_start(self) -> None:
         # Before an evaluation and not after it: `Trainer.validate` makes tensors of inference mode,
@@ -104,7 +107,7 @@ class EndTaskClassifier(TaskModule):
 
     def save_pretrained(self, folder: str | Path) -> None:
         """Write the classifier, for Transformers and `tartan predict`; all processes call this."""
-        task, _ = self._evaluated()
+        task, metrics = self._evaluated()
         remark = self._in_main(
             lambda encoder: encoder.save_classifier(
                 task.head, self.labels, Path(folder), self.max_length
@@ -112,7 +115,10 @@ class EndTaskClassifier(TaskModule):
         )
         if remark is not None:
             log.warning(remark)
-        if self.columns is not None and self.agreement.is_main:
+        if not self.agreement.is_main:
+            return
+        self.kind.save(Path(folder), self.labels, metrics)
+        if self.columns is not None:
             write_trained_columns(self.columns, Path(folder))
 
     @torch.no_grad()
@@ -157,6 +163,8 @@ class EndTaskClassifier(TaskModule):
 
     def _log_metrics(self, split: str) -> None:
         _, metrics = self._evaluated()
+        if split == "dev" and self.trainer.state.fn == TrainerFn.FITTING:
+            metrics.choose_thresholds()
         any_unseen = bool(self.agreement.highest(int(metrics.saw_unseen)))
         values = metrics.compute(any_unseen=any_unseen)
         values["loss"] = self.evaluation_loss.compute()

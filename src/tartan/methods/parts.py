@@ -24,9 +24,11 @@ from tartan.core.task import Task
 from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Weighting
 from tartan.core.weighting.fixed import Uniform
+from tartan.data.kinds import kind_of
+from tartan.data.task_kind import TaskKind
 from tartan.encoders.base import Encoder, describe_encoder, encoder_from_description
 from tartan.errors import UserError
-from tartan.evaluation.metrics import NAMED, EndTaskMetrics, check_higher_is_better
+from tartan.evaluation.metrics import EndTaskMetrics, check_higher_is_better
 from tartan.methods.optimisation import Optimisation
 from tartan.methods.strategy import Agreement
 from tartan.objectives.base import TaskObjective, is_objective
@@ -34,7 +36,8 @@ from tartan.settings import TARGET, check, hints_of
 
 Node = Mapping[str, Any]
 """The name of a class in `_target_`, and its arguments."""
-_IMPORTED = ("tartan.", "torchmetrics.classification.")  # what a node may import
+_IMPORTED = ("tartan.", "torchmetrics.classification.", "torchmetrics.regression.")
+"""Beginnings of what a node may import."""
 _LIBRARIES = ("torchmetrics", "transformers", "torch", "lightning", "datasets", "hydra", "pydantic")
 """Packages whose other classes are never parts of a module, though the program imports them."""
 GivenWeighting = type[Weighting] | partial[Any] | Node
@@ -80,6 +83,7 @@ class TaskModule(pl.LightningModule):
         heads: the heads by task; one that tasks share is stored once.
         shared: the body, as steps use it, and the processes that have the rest of each batch.
         skipped: number of steps that were skipped because a number was not finite, a scalar.
+        kind: the kind of end task that its objective trains.
         applied_weights: the weights of all tasks in the last step that was not skipped, `(tasks,)`.
         logged_options: options that the Trainer's loggers record as hyper-parameters.
     """
@@ -92,6 +96,7 @@ class TaskModule(pl.LightningModule):
     """Peak learning rate of the end task's head; None takes the body's."""
     usual_weight_decay: ClassVar[float] = 0.1
     stage_name: ClassVar[str] = "joint"
+    kind: TaskKind = TaskKind()
     skipped: Tensor
     applied_weights: Tensor
 
@@ -168,8 +173,6 @@ class TaskModule(pl.LightningModule):
         if not names or trains != (names[0] == END_TASK, set(names) != {END_TASK}):
             ours = ", ".join(names) or "no task"
             raise UserError(f"{type(self).__name__} does not train {ours}, in this order")
-        if END_TASK in names and len(self.labels) < 2:
-            raise UserError(f"the end task needs at least two labels, got {list(self.labels)}")
         with torch.random.fork_rng(devices=[]):
             # not torch.manual_seed, which would seed the program's generators of GPUs too
             torch.default_generator.manual_seed(seed_for(self.seed, self.stage, "heads"))
@@ -204,7 +207,11 @@ class TaskModule(pl.LightningModule):
         self.metrics: EndTaskMetrics | None = None
         if END_TASK in names:
             self.end_task, classes = self.tasks[0], len(self.labels)
-            self.metrics = metrics_of(arguments["metrics"], arguments["metric"], classes)
+            self.kind = kind_of(self.end_task.objective)
+            if classes < self.kind.least_labels:
+                raise UserError(f"the end task needs at least two labels, got {list(self.labels)}")
+            nodes, monitor = arguments["metrics"], arguments["metric"]
+            self.metrics = metrics_of(nodes, monitor, classes, self.kind)
 
 
 def check_weighting(
@@ -261,19 +268,21 @@ def weighting_of(node: Node, names: Sequence[str]) -> Weighting:
     return weighting
 
 
-def metrics_of(nodes: Mapping[str, Node], monitor: str, classes: int) -> EndTaskMetrics:
+def metrics_of(
+    nodes: Mapping[str, Node], monitor: str, classes: int, kind: TaskKind
+) -> EndTaskMetrics:
     """Return the end task's metrics, `monitor` among them."""
     if "loss" in nodes:
         raise UserError("metrics: the mean loss is logged as `loss`; give another name")
     metrics: dict[str, Metric] = {
-        name: rebuilt(node, lambda kind: issubclass(kind, Metric), num_classes=classes)
-        for name, node in nodes.items()
+        name: rebuilt(node, lambda found: issubclass(found, Metric), **kind.sizes(classes))
+        for name, node in kind.metrics(nodes).items()
     }
     if monitor in metrics:
         check_higher_is_better(monitor, metrics[monitor])
     else:
-        metrics[monitor] = NAMED[monitor](num_classes=classes)
-    return EndTaskMetrics(metrics, monitor, classes)
+        metrics[monitor] = kind.named[monitor](**kind.sizes(classes))
+    return kind.evaluator(metrics, monitor, classes)
 
 
 def node_of(thing: object) -> dict[str, Any]:

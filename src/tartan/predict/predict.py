@@ -12,10 +12,11 @@ import torch
 from rich.console import Console
 from rich.progress import Progress
 
+from tartan.data.kinds import kind_of_problem
 from tartan.data.labelled import (
     Columns,
     columns_to_predict,
-    label_of,
+    one_label,
     read_trained_columns,
     text_of,
 )
@@ -73,21 +74,22 @@ class Predictor:
         classifier.model.to(device)
 
     def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return the probabilities of all labels for each text, float32 `(texts, classes)`."""
+        """Return each text's scores, float32 `(texts, labels)`: its labels' probabilities."""
         tokenizer = self._classifier.tokenizer
         types = "token_type_ids" in tokenizer.model_input_names
         columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
         encoded = encode_texts(columns, tokenizer, self._max_length, types)
         # texts of similar length together, which saves padding
         order = sorted(range(len(texts)), key=lambda i: -len(encoded["input_ids"][i]))
-        probabilities = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
+        scores_of = kind_of_problem(self._classifier.problem_type).scores
+        scores = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
         for start in range(0, len(order), self._batch_size):
             members = order[start : start + self._batch_size]
             batch = {name: [values[i] for i in members] for name, values in encoded.items()}
             padded = tokenizer.pad(batch, return_tensors="pt").to(self._device)
             logits = self._classifier.logits(padded).float() / self._temperature
-            probabilities[members] = torch.softmax(logits, dim=1).cpu().numpy()
-        return probabilities
+            scores[members] = scores_of(logits).cpu().numpy()
+        return scores
 
 
 @dataclass(frozen=True)
@@ -97,17 +99,14 @@ class Counts:
     With `min_score`, `right` counts those of a predicted label that the input tells, right or not.
     """
 
+    rows: int
     by_label: dict[str, int]
     abstained: int
     right: Counter[bool]
 
-    @property
-    def rows(self) -> int:
-        return sum(self.by_label.values()) + self.abstained
-
 
 def predict_file(settings: Settings) -> Counts:
-    """Predict a label for each row of a file."""
+    """Predict the labels of each row of a file."""
     model, target = _model_folder(settings), Path(settings.output).expanduser()
     written_as = format_of(target, ("csv", "tsv", "jsonl", "parquet"))
     if written_as is None or (written_as.kind == "parquet" and written_as.compression):
@@ -118,13 +117,17 @@ def predict_file(settings: Settings) -> Counts:
     classifier = load_classifier(model)
     trained = read_trained_columns(model)
     columns = columns_to_predict(table, settings.text, settings.text_pair, trained)
+    separator = None if trained is None else trained.separator
     length, limit = settings.max_length or classifier.max_length, classifier.max_positions
     if length is None or (limit is not None and length > limit):
         raise UserError(f"max_length={length}: the classifier reads at most {limit} tokens")
     automatic = "cuda" if torch.cuda.is_available() else "cpu"
     device = torch.device(automatic if settings.device == "auto" else settings.device)
     predictor = Predictor(classifier, device, settings.batch_size, length, settings.calibrated)
-    writer = Writer(table, written_as, classifier.labels, settings.prefix, settings.min_score)
+    kind = kind_of_problem(classifier.problem_type)
+    if settings.min_score is not None and not kind.one_label:
+        raise UserError(f"min_score is of single labels, and this classifier is {kind.name}")
+    writer = Writer(table, written_as, classifier, settings.prefix, settings.min_score, separator)
     right = Counter[bool]()
     # read once before, so that a flaw is found before hours of predictions
     rows = sum(len(_texts(chunk, columns)[0]) for chunk in table.chunks())
@@ -135,20 +138,20 @@ def predict_file(settings: Settings) -> Counts:
         with writer.open(str(path)), bar:
             task = bar.add_task("predicting", total=rows)
             for chunk in table.chunks():
-                probabilities = predictor.predict(*_texts(chunk, columns))
-                finite = np.isfinite(probabilities).all(axis=1)
+                scores = predictor.predict(*_texts(chunk, columns))
+                finite = np.isfinite(scores).all(axis=1)
                 if not finite.all():  # the first class is no default
                     place = chunk[int(finite.argmin())].place
                     raise UserError(f"{place}: the classifier gives it no finite probabilities")
-                predicted = writer.write(chunk, probabilities)
+                predicted = writer.write(chunk, scores)
                 if columns.label and settings.min_score is not None:
-                    true = (label_of(row, columns.label) for row in chunk)
+                    true = (one_label(row, str(columns.label)) for row in chunk)
                     both = zip(true, predicted, strict=True)
                     right.update(one == other for one, other in both if one and other is not None)
                 bar.advance(task, len(chunk))
 
     write_durably(target, write)
-    return Counts(writer.counts, writer.abstained, right)
+    return Counts(rows, writer.counts, writer.abstained, right)
 
 
 def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str] | None]:

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import chain
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,14 +15,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from tartan.data.kinds import kind_of_problem
 from tartan.data.table import Format, Row, Table
+from tartan.encoders.saved_classifier import SavedClassifier
 from tartan.errors import UserError
 
 
 class Writer:
     """Adds the columns `predicted_label` and `probability_LABEL`, one a label, to a table's chunks.
 
-    A row whose highest probability is below `min_score` gets no predicted label.
+    A row whose highest probability is below `min_score` gets no predicted label. Other kinds of end
+    task have other columns. Several labels of a text are a list, in CSV and TSV joined by a
+    `separator` that stands between them where they come from.
 
     Attributes:
         counts: number of rows by predicted label, in the classifier's order.
@@ -32,21 +37,28 @@ class Writer:
         self,
         table: Table,
         target: Format,
-        labels: Sequence[str],
+        classifier: SavedClassifier,
         prefix: str,
         min_score: float | None = None,
+        separator: str | None = None,
     ) -> None:
+        labels, self._kind = classifier.labels, kind_of_problem(classifier.problem_type)
+        self._thresholds = self._kind.thresholds(classifier.folder, labels)
         self.counts = Counter(dict.fromkeys(labels, 0))
-        self.abstained, self._min_score = 0, min_score or 0.0
+        self.abstained, self._min_score = 0, min_score
         self._labels, self._target = labels, target
-        self._added = [f"{prefix}predicted_label", *(f"{prefix}probability_{x}" for x in labels)]
+        self._joined_by = separator if target.kind in ("csv", "tsv") else None
+        scores = [f"{prefix}{self._kind.score_column.format(label)}" for label in labels]
+        predicted = self._kind.predicted_column
+        self._added = [*([] if predicted is None else [f"{prefix}{predicted}"]), *scores]
         self._check_free(table.columns, table.source)
         self._columns = [*table.columns, *self._added]
         self._separator = "\t" if target.kind == "tsv" else ","
         if target.kind == "csv" and table.separator not in (None, "\t"):
             self._separator = table.separator
         if table.schema is not None:
-            types = [pa.string(), *(pa.float32() for _ in labels)]
+            first = pa.list_(pa.string()) if self._kind.lists_labels else pa.string()
+            types = [first] * (predicted is not None) + [pa.float32() for _ in labels]
             fields = [*table.schema, *map(pa.field, self._added, types)]
             self._schema = pa.schema(fields, table.schema.metadata)
         elif target.kind == "parquet":
@@ -64,25 +76,28 @@ class Writer:
                 self._write_csv([self._columns])
             yield
 
-    def write(self, rows: Sequence[Row], probabilities: np.ndarray) -> list[str | None]:
-        """Write rows with the probability of each label, float32 `(rows, labels)`.
+    def write(self, rows: Sequence[Row], scores: np.ndarray) -> list[Any]:
+        """Write rows with their scores, float32 `(rows, labels)`.
 
         Returns:
             The predicted labels.
         """
-        sure = probabilities.max(axis=1) >= self._min_score
-        predicted = [
-            self._labels[index] if one else None
-            for index, one in zip(probabilities.argmax(axis=1), sure, strict=True)
-        ]
-        self.counts.update(label for label in predicted if label is not None)
+        kind = self._kind
+        predicted = kind.predicted(scores, self._labels, self._thresholds)
+        if self._min_score is not None:
+            sure = scores.max(axis=1) >= self._min_score
+            predicted = [label if s else None for label, s in zip(predicted, sure, strict=True)]
+        self.counts.update(chain(*(kind.names(label) for label in predicted if label is not None)))
         self.abstained += predicted.count(None)
         records = []
-        for row, label, values in zip(rows, predicted, probabilities, strict=True):
+        for row, label, values in zip(rows, predicted, scores, strict=True):
             self._check_free(row.values, row.place)
             # as few digits as give the same float32 back
-            scores = [float(str(value)) for value in values]
-            records.append({**row.values, **dict(zip(self._added, [label, *scores], strict=True))})
+            numbers = [float(str(value)) for value in values]
+            if kind.lists_labels and self._joined_by is not None:
+                label = kind.shown(label, self._joined_by)
+            own = numbers if kind.predicted_column is None else [label, *numbers]
+            records.append({**row.values, **dict(zip(self._added, own, strict=True))})
         if self._target.kind == "parquet":
             self._file.write_table(pa.Table.from_pylist(records, self._schema))
         elif self._target.kind == "jsonl":

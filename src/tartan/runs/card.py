@@ -59,6 +59,7 @@ def write_card(
         settings=_settings(result, config),
         command=command,
         text=result.is_text,
+        kind=result.data.get("kind", ""),
         pairs=bool(result.data.get("columns", {}).get("text_pair")),
         joint=result.is_joint,
         in_parts=(model / HEAD).is_file(),

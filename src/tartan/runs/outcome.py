@@ -166,9 +166,11 @@ def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
 def calibrated(config: DictConfig, module: TaskMixing, prepared: Prepared) -> Calibration | None:
     """Return the temperature of a trained classifier, fitted to the dev texts.
 
-    All processes call this. None for all but the main one, and where no texts are classified.
+    All processes call this. None for all but the main one, and where no texts get one label each.
     """
     if prepared.held_out is not None or not isinstance(prepared.end_task, TextTask):
+        return None
+    if not prepared.end_task.kind.one_label:
         return None
     dev, on_cuda = prepared.end_task.dev, is_on_cuda(str(config.trainer.accelerator))
     texts = dev.texts if dev.pairs is None else list(zip(dev.texts, dev.pairs, strict=True))
@@ -186,9 +188,12 @@ def calibrated(config: DictConfig, module: TaskMixing, prepared: Prepared) -> Ca
 def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
     """Return the scores of TF-IDF with logistic regression, whose settings are chosen on dev.
 
-    None for images, pairs of texts, texts without words, and more than 5,000 training texts.
+    None for images, pairs of texts, texts without words, labels that are no single ones, and more
+    than 5,000 training texts.
     """
     if not isinstance(end_task, TextTask) or end_task.train.pairs is not None:
+        return None
+    if not end_task.kind.one_label:
         return None
     train = end_task.train
     has_words = any(re.search(r"\b\w\w+\b", text) for text in train.texts)
@@ -218,7 +223,7 @@ def evaluated(
 ) -> EndTaskMetrics:
     """Return the run's metrics on a split, from log-probabilities of texts, `(texts, labels)`."""
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
-    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels))
+    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels), end_task.kind)
     for metric in metrics.modules():
         if isinstance(metric, Metric):
             # must not gather: the run's other processes take no part

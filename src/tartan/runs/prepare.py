@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 from annotated_types import Le
 from hydra.core.hydra_config import HydraConfig
@@ -20,6 +20,7 @@ from tartan.core.task_names import END_TASK
 from tartan.core.weighting.base import Needs, Weighting
 from tartan.core.weighting.fixed import Uniform
 from tartan.data.end_task import HeldOutText
+from tartan.data.kinds import kind_of
 from tartan.data.prepared import (
     SETTINGS,
     Auxiliary,
@@ -198,15 +199,18 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
     source: Any = build(config.task, "task")
     task, classification = source, None
     if not isinstance(source, HeldOutText):
-        check_metric(source.metric, config.metrics)
+        kind, configured = kind_of(source), OmegaConf.to_container(config.metrics, resolve=True)
+        metrics = kind.metrics(cast(Nodes, configured))
+        check_metric(source.metric, metrics, named=kind.named)
         task = source.load()
         head: Any = OmegaConf.to_container(config.classifier, resolve=True)
         options: dict[str, Any] = {"classes": len(task.labels)}
         if (weights := head.pop("class_weights", None)) is not None:
             options["class_weights"] = class_weights(weights, task.labels, task.label_counts)
         classification = build(head, "classifier", **options)
-        for name, node in config.metrics.items():  # imported, so that a module can be made of it
-            metric = build(node, f"metrics.{name}", num_classes=len(task.labels))
+        classification = kind.objective(classification, task.train.labels)
+        for name, node in metrics.items():  # imported, so that a module can be made of it
+            metric = build(node, f"metrics.{name}", **kind.sizes(len(task.labels)))
             if name == source.metric and isinstance(metric, Metric):
                 check_higher_is_better(source.metric, metric)
     encoder = load_encoder(build(config.encoder, "encoder"))

@@ -281,7 +281,8 @@ def _begin(config: DictConfig, folder: Path, prepared: Prepared) -> None:
     if not isinstance(end_task, TextTask) or not end_task.rows:
         return
     # which rows became dev or test, which were taken from train's file
-    rows = [(split, e.number, e.label, e.text[:80]) for split, e in end_task.rows]
+    shown = end_task.kind.shown
+    rows = [(split, e.number, shown(e.label), e.text[:80]) for split, e in end_task.rows]
     names = ["split", end_task.unit, "label", "text"]
     table = pd.DataFrame(rows, columns=names, dtype=object)
     # with a byte order mark, by which spreadsheet programs know UTF-8

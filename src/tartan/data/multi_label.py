@@ -1,0 +1,326 @@
+"""Multi-label classification: each text has several labels, one, or none (`task.kind`)."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torchmetrics import Metric, classification
+from torchmetrics.classification import (
+    MultilabelAveragePrecision,
+    MultilabelExactMatch,
+    MultilabelF1Score,
+    MultilabelPrecision,
+    MultilabelRecall,
+)
+
+from tartan.core.seeding import generator_for
+from tartan.data.labelled import Columns, one_label, place_of
+from tartan.data.splits import iterative_split
+from tartan.data.table import Row
+from tartan.data.task_kind import Nodes, TaskKind, check_folds
+from tartan.encoders.heads import ClassifierHead
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.errors import UserError
+from tartan.evaluation.kept import KeptPart
+from tartan.evaluation.metrics import EndTaskMetrics
+from tartan.files import read_bytes
+from tartan.objectives.classification import Classification
+from tartan.settings import TARGET
+
+THRESHOLDS = "thresholds.json"
+"""File in a classifier's folder: the probability above which a text has a label, by label."""
+_YES_OR_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
+_AVERAGED = {
+    "f1": MultilabelF1Score,
+    "precision": MultilabelPrecision,
+    "recall": MultilabelRecall,
+}
+
+
+class MultiLabelHead(ClassifierHead):
+    """A classifier's head whose logits are of independent labels."""
+
+    problem_type = "multi_label_classification"
+
+
+@dataclass(frozen=True)
+class MultiLabelClassification(Classification):
+    """Predicts for each label whether a text has it; a unit is a text.
+
+    Its loss is the mean over labels of their binary cross-entropies. Targets are 0 and 1,
+    `(examples, labels)`.
+    """
+
+    kind = "multi_label"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.class_weights is not None or self.label_smoothing:
+            raise UserError(
+                "classifier: class_weights and label_smoothing are of single labels, and not of "
+                f"task.kind={self.kind}"
+            )
+
+    def new_head(self, encoder: TextEncoder) -> ClassifierHead:
+        return MultiLabelHead(encoder.hidden_size, self.classes, self.dropout, self.pooling)
+
+    def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
+        """Return each text's mean binary cross-entropy, `(examples,)`."""
+        logits = head(features)
+        targets = targets.to(logits.dtype)
+        return F.binary_cross_entropy_with_logits(logits, targets, reduction="none").mean(dim=1)
+
+
+class MultiLabelMetrics(EndTaskMetrics):
+    """Metrics of all labels of a text, of which it has those above their thresholds, `(labels,)`.
+
+    An evaluation on dev chooses the thresholds, which are stored with the weights.
+    """
+
+    thresholds: Tensor
+
+    def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
+        super().__init__(metrics, monitor, classes)
+        self.register_buffer("thresholds", torch.full((classes,), 0.5, dtype=torch.float64))
+
+    def new_part(self, metrics: Mapping[str, Metric], classes: int) -> KeptPart:
+        return KeptPart(metrics, classes, torch.sigmoid, self._centred)
+
+    def choose_thresholds(self) -> None:
+        scores, codes = (tensor.cpu().numpy() for tensor in self.whole.every())
+        self.thresholds.copy_(torch.from_numpy(best_thresholds(scores, codes)))
+
+    def _centred(self, scores: Tensor) -> Tensor:
+        return torch.from_numpy(centred(scores.cpu().numpy(), self.thresholds.cpu().numpy())).to(
+            scores.device
+        )
+
+
+def best_thresholds(scores: NDArray[np.floating], codes: NDArray[Any]) -> NDArray[np.float64]:
+    """Return the threshold of each label with the best F1, in the middle between two scores.
+
+    Scores and codes are `(examples, labels)`. A label that no example has gets 0.5.
+    """
+    found = np.full(scores.shape[1], 0.5)
+    for label in range(scores.shape[1]):
+        order = np.argsort(-scores[:, label], kind="stable")
+        ranked = np.append(scores[order, label].astype(np.float64), 0.0)
+        hits = codes[order, label].cumsum()
+        if len(order) and hits[-1]:
+            f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
+            f1[ranked[:-1] == ranked[1:]] = -1  # nothing is between equal scores
+            best = int(f1.argmax())
+            found[label] = (ranked[best] + ranked[best + 1]) / 2
+    return found
+
+
+def centred(scores: NDArray[Any], thresholds: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
+    """Return probabilities in the same order, in which each label's threshold has moved to 0.5.
+
+    Metrics compare with 0.5. Both are `(examples, labels)`.
+    """
+    at, values = np.asarray(thresholds, dtype=np.float64), scores.astype(np.float64)
+    above = 0.5 + (values - at) / (2 * (1 - at))
+    return np.where(values > at, above, np.minimum(values / (2 * at), 0.5))
+
+
+class MultiLabel(TaskKind):
+    """Several labels for each text, or none (see `TaskKind`).
+
+    A label is a sorted tuple of names, and its code says for each label whether it is there: 0 or
+    1. Tables have lists of names; names with `Columns.separator` between them; or a column of 0 and
+    1 for each label.
+    """
+
+    name = "multi_label"
+    problem_type = MultiLabelHead.problem_type
+    one_label = False
+    lists_labels = True
+    least_labels = 1
+    named: ClassVar = {
+        "accuracy": MultilabelExactMatch,
+        **{
+            f"{average}_{name}": partial(kind, average=average)
+            for name, kind in _AVERAGED.items()
+            for average in ("macro", "micro", "weighted")
+        },
+        "average_precision": MultilabelAveragePrecision,
+    }
+    evaluator = MultiLabelMetrics
+    predicted_column = "predicted_labels"
+
+    def label(self, row: Row, columns: Columns, *, blank_is_none: bool) -> tuple[str, ...] | None:
+        if isinstance(columns.label, tuple):
+            return _of_columns(row, columns.label)
+        value = row.values.get(columns.label)
+        if value is None or (isinstance(value, float) and math.isnan(value)):
+            return None
+        if isinstance(value, str):
+            if not value.strip() and blank_is_none:
+                return None
+            if columns.separator is None:
+                raise UserError(
+                    f"{place_of(row, columns.label)} is text; say what is between labels: "
+                    "task.separator=';'"
+                )
+            value = [part for part in value.split(columns.separator) if part.strip()]
+        if not isinstance(value, list | tuple):
+            raise UserError(f"{place_of(row, columns.label)} must be a list of labels")
+        items = [Row(row.number, {columns.label: item}, row.place) for item in value]
+        names = {one_label(item, columns.label) for item in items}
+        if None in names:
+            raise UserError(f"{place_of(row, columns.label)} has an empty label")
+        return tuple(sorted(filter(None, names)))
+
+    def label_of(self, value: Any) -> tuple[str, ...]:
+        return tuple(sorted({super(MultiLabel, self).label_of(name) for name in value}))
+
+    def names(self, label: Any) -> Sequence[str]:
+        return tuple(label)
+
+    def shown(self, label: Any, separator: str | None = None) -> str:
+        return (separator or ", ").join(label)
+
+    def code(self, label: Any, index: Mapping[str, int]) -> list[int]:
+        return [int(name in label) for name in index]
+
+    def written(self, code: Any, labels: Sequence[str]) -> list[str]:
+        return [name for name, there in zip(labels, code, strict=True) if there]
+
+    def counts(self, codes: Sequence[Any], labels: Sequence[str]) -> tuple[int, ...]:
+        return tuple(np.reshape(codes, (-1, len(labels))).sum(axis=0, dtype=int).tolist())
+
+    def split(
+        self, labels: Sequence[Any], shares: Mapping[str, float], seed: int, source: str
+    ) -> list[str]:
+        counts = {s: max(1, round(x * len(labels))) for s, x in shares.items() if x}
+        rest = len(labels) - sum(counts.values())
+        if rest < 1:
+            raise UserError(
+                f"{source}: too few examples for train and task.{', task.'.join(counts)}"
+            )
+        return self.clean_split(range(len(labels)), labels, {"train": rest, **counts}, seed, "")
+
+    def choose(self, labels: Sequence[Any], count: int, seed: int, source: str) -> list[bool]:
+        sizes = {"kept": count, "others": len(labels) - count}
+        splits = self.clean_split(range(len(labels)), labels, sizes, seed, "labelled")
+        kept = [split == "kept" for split in splits]
+        if set(chain(*(own for own, keep in zip(labels, kept, strict=True) if keep))) != set(
+            chain(*labels)
+        ):
+            raise UserError(
+                f"task.labelled={count}: each label of {source} has to keep one example"
+            )
+        return kept
+
+    def clean_split(
+        self,
+        groups: Sequence[int],
+        labels: Sequence[Any],
+        sizes: Mapping[str, int],
+        seed: int,
+        name: str,
+    ) -> list[str]:
+        generator = generator_for(seed, "multi-label split", *sizes)
+        parts = iterative_split(labels, groups, list(sizes.values()), generator)
+        return [list(sizes)[part] for part in parts]
+
+    def folds(self, labels: Sequence[Any], groups: Sequence[int], folds: int) -> NDArray[np.int64]:
+        check_folds(Counter(chain(*labels)), folds)
+        sizes = [len(part) for part in np.array_split(np.arange(len(labels)), folds)]
+        return iterative_split(labels, groups, sizes, generator_for(0, "multi-label folds"))
+
+    def objective(self, classification: Any, codes: Sequence[Any]) -> Any:
+        if type(classification) is Classification:
+            options = {f.name: getattr(classification, f.name) for f in fields(classification)}
+            return MultiLabelClassification(**options)
+        if getattr(classification, "kind", None) != self.name:
+            raise UserError(f"classifier: {type(classification).__name__} is of single labels")
+        return classification
+
+    def loss(self, logits: Tensor, codes: Tensor) -> Tensor:
+        return F.binary_cross_entropy_with_logits(logits, codes.to(logits.dtype))
+
+    def placed(self, codes: Tensor, places: Tensor, labels: int) -> Tensor:
+        return codes.new_zeros(len(codes), labels).index_copy(1, places, codes)
+
+    def metrics(self, nodes: Nodes) -> Nodes:
+        folder = classification.__name__
+        f1 = {TARGET: f"{folder}.{MultilabelF1Score.__name__}"}
+        ours = {f"{average}_f1": {**f1, "average": average} for average in ("macro", "micro")}
+        precision = {TARGET: f"{folder}.{MultilabelAveragePrecision.__name__}"}
+        given = {n: node for n, node in nodes.items() if ".Multiclass" not in str(node.get(TARGET))}
+        return {**ours, "average_precision": precision, **given}
+
+    def sizes(self, labels: int) -> dict[str, int]:
+        return {"num_labels": labels}
+
+    def scores(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid()
+
+    def predicted(
+        self,
+        scores: NDArray[np.floating],
+        labels: Sequence[str],
+        thresholds: Sequence[float] | None = None,
+    ) -> list[Any]:
+        above = scores.astype(np.float64) > (0.5 if thresholds is None else np.asarray(thresholds))
+        return [self.written(code, labels) for code in above]
+
+    def thresholds_of(self, metrics: EndTaskMetrics) -> Sequence[float] | None:
+        return metrics.thresholds.tolist() if isinstance(metrics, MultiLabelMetrics) else None
+
+    def save(self, folder: Path, labels: Sequence[str], metrics: EndTaskMetrics) -> None:
+        self.save_thresholds(folder, labels, self.thresholds_of(metrics) or ())
+
+    def save_held_out(
+        self,
+        folder: Path,
+        labels: Sequence[str],
+        scores: NDArray[np.floating],
+        codes: NDArray[Any],
+    ) -> None:
+        self.save_thresholds(folder, labels, best_thresholds(scores, codes).tolist())
+
+    def judged(
+        self, scores: NDArray[np.floating], folder: Path, labels: Sequence[str]
+    ) -> NDArray[np.floating]:
+        found = self.thresholds(folder, labels)
+        return scores if found is None else centred(scores, found)
+
+    def save_thresholds(
+        self, folder: Path, labels: Sequence[str], thresholds: Sequence[float]
+    ) -> None:
+        content = dict(zip(labels, thresholds, strict=True))
+        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
+        (folder / THRESHOLDS).write_text(text, encoding="utf-8")
+
+    def thresholds(self, folder: Path, labels: Sequence[str]) -> Sequence[float] | None:
+        if not (folder / THRESHOLDS).is_file():  # another's classifier
+            return None
+        content = json.loads(read_bytes(folder / THRESHOLDS))
+        return [float(content[label]) for label in labels]
+
+
+def _of_columns(row: Row, columns: Sequence[str]) -> tuple[str, ...] | None:
+    """Return the columns with a 1; None where all are blank."""
+    words = {c: str(v if (v := row.values.get(c)) is not None else "").strip() for c in columns}
+    if not any(words.values()):
+        return None
+    for column, word in words.items():
+        if word.lower() not in _YES_OR_NO:
+            raise UserError(f"{place_of(row, column)} must be 0 or 1, and is {word!r}")
+    return tuple(sorted(name for name, word in words.items() if _YES_OR_NO[word.lower()]))

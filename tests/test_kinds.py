@@ -1,0 +1,83 @@
+"""Other kinds of end task, from the user's table to what is served."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from transformers import pipeline
+
+from tartan.predict.predict import Settings, predict_file
+from tartan.runs.prepare import enabled_stages, prepare
+from tartan.runs.run import run_experiment
+from tests.in_process import config_of
+
+FRUITS, COLOURS = ("apple", "pear"), ("red", "blue")
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Texts with several labels in a column, and some without one."""
+    rows = ["text,topics"]
+    for i in range(80):
+        fruit, colour = FRUITS[i % 2], COLOURS[i // 2 % 2]
+        named = [fruit, colour][: i % 3]
+        rows.append(f"the {colour} {fruit} number {i},{'|'.join(named)}")
+    (tmp_path / "labels.csv").write_text("\n".join(rows) + "\n")
+    return tmp_path / "labels.csv"
+
+
+@pytest.fixture
+def options(cache_dir):
+    return [
+        "+experiment=custom", "encoder=tiny", f"cache_dir={cache_dir}", "max_steps=4",
+        "task.max_length=32", "trainer.enable_progress_bar=false", "trainer.precision=32-true",
+    ]  # fmt: skip
+
+
+def test_a_text_gets_all_labels_above_their_thresholds(table, options, tmp_path):
+    """What the run scores, its classifier predicts, here and in Transformers."""
+    given = ["task=multi_label", f"task.train={table}", "task.separator=|", "task.label=topics"]
+    config = config_of([*given, *options])
+    task = prepare(config, enabled_stages(config)).end_task
+    result = run_experiment(config, tmp_path / "run")
+    assert result.data["kind"] == "multi_label"
+    assert (result.metric, result.baselines) == ("micro_f1", [])
+    folder = tmp_path / "run" / "classifier"
+    thresholds = json.loads((folder / "thresholds.json").read_text())
+    assert list(thresholds) == list(task.labels) == sorted([*FRUITS, *COLOURS])
+    assert set(thresholds.values()) != {0.5}
+    checkpoint = torch.load(tmp_path / "run" / "checkpoints" / "joint" / "best.ckpt")
+    assert checkpoint["state_dict"]["metrics.thresholds"].tolist() == [*thresholds.values()]
+
+    test = pd.DataFrame({"text": task.test.texts})
+    test.to_csv(tmp_path / "new.csv", index=False)
+    for ending in ("csv", "jsonl"):
+        written = predict_file(
+            Settings(str(folder), str(tmp_path / "new.csv"), f"{tmp_path}/p.{ending}")
+        )
+        assert written.rows == len(test)
+    predicted = pd.read_csv(tmp_path / "p.csv", keep_default_na=False)
+    lists = pd.read_json(tmp_path / "p.jsonl", lines=True)["predicted_labels"]
+    assert predicted["predicted_labels"].tolist() == ["|".join(one) for one in lists]
+    classifier = pipeline(
+        "text-classification", str(folder), function_to_apply="sigmoid", top_k=None
+    )
+    codes = []
+    for index, scores in enumerate(classifier(task.test.texts)):
+        own = {one["label"]: one["score"] for one in scores}
+        values = [predicted[f"probability_{name}"][index] for name in task.labels]
+        assert np.allclose([own[name] for name in task.labels], values, atol=1e-5)
+        assert lists[index] == [
+            n for n, v in zip(task.labels, values, strict=True) if v > thresholds[n]
+        ]
+        codes.append([int(name in lists[index]) for name in task.labels])
+    right = int((np.array(codes) & np.array(task.test.labels)).sum())
+    f1 = 2 * right / max(1, np.array(codes).sum() + np.array(task.test.labels).sum())
+    assert result.score("whole") == pytest.approx(f1, abs=1e-6)
+    card = (folder / "README.md").read_text()
+    assert "thresholds.json" in card
+    assert "softmax" not in card
