@@ -1,8 +1,8 @@
 """The command `tartan`: `tartan run ...` is `python -m src.run ...` from any folder."""
 
-import os
 import runpy
 import sys
+from pathlib import Path
 
 COMMANDS = {
     "run": ("tartan.runs.command", "train: +experiment=NAME, OPTION=VALUE, -m for sweeps"),
@@ -19,7 +19,7 @@ def main() -> None:
     """Run a command as `python -m MODULE` would: its worker processes start the same way."""
     if len(sys.argv) > 1 and sys.argv[1] in COMMANDS:
         module, _ = COMMANDS[sys.argv.pop(1)]
-        sys.path.append(os.getcwd())  # for a `_target_` there; last, so that it hides no library
+        sys.path.append(str(Path.cwd()))  # for a `_target_` there; last, to hide no library
         runpy.run_module(module, run_name="__main__", alter_sys=True)
         return
     print("usage: tartan COMMAND [OPTION=VALUE ...]\n")
