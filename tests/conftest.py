@@ -95,21 +95,23 @@ def data_dir(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture
-def toy_options(data_dir: Path, cache_dir: Path) -> list[str]:
+def toy_task(data_dir: Path, cache_dir: Path) -> list[str]:
     """Overrides that train the tiny encoder on the toy task in seconds."""
     return [
         "encoder=tiny",
         "task=files",
-        f"task.train={data_dir}/toy/train.jsonl",
-        f"task.dev={data_dir}/toy/dev.jsonl",
-        f"task.test={data_dir}/toy/test.jsonl",
+        *(f"task.{split}={data_dir}/toy/{split}.jsonl" for split in ("train", "dev", "test")),
         "task.name=toy",
         "task.max_length=32",
         f"cache_dir={cache_dir}",
         "max_steps=6",
         "trainer.enable_progress_bar=false",
     ]
+
+
+@pytest.fixture
+def toy_options(data_dir: Path, cache_dir: Path) -> list[str]:
+    return toy_task(data_dir, cache_dir)
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ import tartan.runs.run
 from tartan.data.batches import EvaluationBatches, StepBatches
 from tartan.data.task_data import TaskData
 from tartan.methods.module import TaskMixing
-from tests.conftest import ROOT
+from tests.conftest import ROOT, toy_task
 
 # Tiny matrices: a second thread only waits, and where cores are shared it waits 20 times as long.
 torch.set_num_threads(1)
@@ -65,17 +65,10 @@ def given_on_command_line(options: Sequence[str], monkeypatch: pytest.MonkeyPatc
 
 
 def toy(data_dir: Path, cache_dir: Path, method: str, *options: str) -> list[str]:
-    """`toy_options` for `method`, in batches of 8 and in float32, followed by `options`."""
+    """`toy_task` for `method`, in batches of 8 and in float32, followed by `options`."""
     auxiliary = {"finetune": "none", "tapt": "tapt", "dapt": "dapt"}.get(method, "dapt_tapt")
     return [
-        "encoder=tiny",
-        "task=files",
-        *(f"task.{split}={data_dir}/toy/{split}.jsonl" for split in ("train", "dev", "test")),
-        "task.name=toy",
-        "task.max_length=32",
-        f"cache_dir={cache_dir}",
-        "max_steps=6",
-        "trainer.enable_progress_bar=false",
+        *toy_task(data_dir, cache_dir),
         "trainer.precision=32-true",
         f"method={method}",
         f"auxiliary={auxiliary}",

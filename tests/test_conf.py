@@ -31,13 +31,6 @@ ENDINGS = {
 """The method that each ending of an experiment's name stands for."""
 OF_OTHER_TASKS = tuple(f"{task}_" for task in TASKS[1:])
 EXPERIMENTS = [name for name in names("experiment") if not name.startswith(OF_OTHER_TASKS)]
-RELEASED = {
-    "acl_arc": ("cs_roberta_base", "citation_intent_1688"),
-    "scierc": ("cs_roberta_base", "sciie_3219"),
-    "chemprot": ("biomed_roberta_base", "chemprot_4169"),
-    "hyperpartisan": ("news_roberta_base", "hyperpartisan_news_515"),
-}
-"""The DAPT checkpoint of each task's domain, and how TAPT's names end, as their authors list."""
 NEEDED = {
     "encoder=huggingface": ["encoder.name=some/encoder"],
     "encoder=minilm_adapted": ["encoder.name=some/folder"],
@@ -86,21 +79,6 @@ def test_the_papers_other_tasks_have_the_same_experiments():
             assert text == re.sub(r"#.*|allenai/.*", "", original), (task, name)
         config = config_of([f"+experiment={task}_meta"])
         assert (config.task.name, config.task.max_length) == (task, 512)
-
-
-def test_released_checkpoints_are_those_of_the_task_and_stand_beside_roberta():
-    for task, (dapt, tapt) in RELEASED.items():
-        domain = dapt.split("_")[0]
-        for method, name in {
-            "dapt": f"allenai/{dapt}",
-            "tapt": f"allenai/dsp_roberta_base_tapt_{tapt}",
-            "dapt_tapt": f"allenai/dsp_roberta_base_dapt_{domain}_tapt_{tapt}",
-        }.items():
-            text = (CONF / "experiment" / f"{task}_released_{method}.yaml").read_text()
-            assert f"name: {name}\n" in text
-    config = config_of(["+experiment=acl_arc_released_tapt"])
-    assert config.encoder.reported_as == "FacebookAI/roberta-base"
-    assert enabled_stages(config) == stages_of("+experiment=acl_arc_finetune")
 
 
 @pytest.mark.parametrize("group", ["classifier", "encoder", "task"])
@@ -181,20 +159,3 @@ def test_the_chains_settings_are_those_of_gururangan_and_others():
     full = stages_of("+experiment=acl_arc_dapt", "stage@method.stages.dapt=dapt_full")["dapt"]
     assert (full.max_steps, full.max_epochs, full.batch_size) == (12500, None, 2048)
     assert full.optimisation.body_lr == 5e-4
-
-
-def test_images_settings_are_the_authors():
-    config = config_of(["+experiment=cifar100_meta"])
-    joint = enabled_stages(config)["joint"]
-    assert (config.task.train_per_class * 5, config.task.dev_per_class * 5) == (200, 65)
-    assert (joint.batch_size, joint.max_epochs, joint.patience) == (64, 30, None)
-    assert (joint.meta_batch_size, joint.meta_head.examples, joint.meta_head.lr) == (16, 16, 0.03)
-    settings = joint.optimisation
-    assert (settings.body_lr, settings.end_head_lr) == (3e-4, 3e-4)
-    assert (settings.decay, settings.warmup, settings.clip_norm) == ("constant", 0, None)
-    assert (settings.weight_decay, config.encoder.dropout) == (0, 0.1)
-    for node in (config.classifier, config.auxiliary.other_classes):
-        assert (node.shift, node.flip) == (0, False)
-    steps = stages_of("+experiment=cifar100_mt")["joint"].length(200, [])[0]
-    stages = stages_of("+experiment=cifar100_pretrain")
-    assert (stages["pretrain"].max_steps, stages["finetune"].length(200, [])[0]) == (steps, steps)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import socket
-import subprocess
-import sys
 import time
 
 import pytest
@@ -19,7 +17,6 @@ from tartan.files import (
     read_yaml,
     write_durably,
 )
-from tests.conftest import ROOT
 from tests.local_server import answering, closed_address, serving
 
 
@@ -38,26 +35,6 @@ def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(error, tmp_path
         write_durably(path, fail)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
-
-
-def test_a_file_beyond_the_limit_is_no_trouble_of_torch(tmp_path):
-    """As a process: the limit is its own, and cannot be raised again."""
-    code = (
-        "import resource, sys, torch, pathlib\n"
-        "from tartan.files import write_durably\n"
-        "folder = pathlib.Path(sys.argv[1])\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))\n"
-        "try:\n"
-        "    write_durably(folder / 'a', lambda p: torch.save(torch.zeros(9999), p))\n"
-        "except OSError as error:\n"
-        "    print(error.filename)\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, capture_output=True, text=True,
-        check=False,
-    )  # fmt: skip
-    assert done.stdout == f"{tmp_path}/a\n", done.stderr
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_file_elsewhere_is_not_written_through_a_link(tmp_path):

@@ -14,7 +14,7 @@ import pytest
 
 from tartan.runs.command import exit_code
 from tests.conftest import ROOT
-from tests.in_process import config_of
+from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow
 
@@ -28,22 +28,8 @@ def one_thread(monkeypatch):
 
 
 @pytest.fixture
-def meta_options(toy_options, data_dir):
-    """The toy task with META-TARTAN in small batches."""
-    return [
-        *toy_options,
-        "method=meta_tartan",
-        "auxiliary=dapt_tapt",
-        f"auxiliary.dapt.path={data_dir}/corpus.txt",
-        "method.stages.joint.batch_size=8",
-    ]
-
-
-@pytest.fixture
-def finetune_options(toy_options):
-    """The toy task with fine-tuning in small batches."""
-    small = "method.stages.finetune.batch_size=8"
-    return [*toy_options, "method=finetune", "auxiliary=none", small]
+def finetune_options(data_dir, cache_dir):
+    return toy(data_dir, cache_dir, "finetune")
 
 
 def error_line(finished) -> str:
@@ -77,11 +63,12 @@ def test_help_and_configs_answer_at_once(run_cli, tmp_path):
 
 
 def test_a_run_leaves_everything_in_its_folder_and_is_not_run_twice(
-    run_cli, meta_options, tmp_path, monkeypatch
+    run_cli, data_dir, cache_dir, tmp_path, monkeypatch
 ):
     secret = "s3cret-of-the-environment"
     for name in ("WANDB_API_KEY", "HF_TOKEN", "MY_PASSWORD"):
         monkeypatch.setenv(name, secret)
+    meta_options = toy(data_dir, cache_dir, "meta_tartan")
     first = run_cli(*meta_options)
     assert first.returncode == 0, first.stderr
     (folder,) = (tmp_path / "runs" / "toy_meta_tartan").iterdir()
@@ -209,8 +196,7 @@ def test_without_a_network_the_papers_experiment_says_what_works_without(
     monkeypatch.setenv("https_proxy", "http://127.0.0.1:9")
     options = ["+experiment=acl_arc_meta", f"cache_dir={tmp_path}/cache"]
     if data == "here":
-        toy = [o for o in finetune_options if o.startswith("task")]
-        options += [*toy, "auxiliary=tapt"]
+        options += [o for o in finetune_options if o.startswith("task")] + ["auxiliary=tapt"]
     started = time.perf_counter()
     message = error_line(run_cli(*options))
     # the libraries' own patience is minutes; most of this is imports, on a machine that is slow

@@ -53,13 +53,3 @@ def test_a_search_ends_with_the_best_and_goes_on_with_the_same_proposals(run_cli
     assert report.benches == []
     assert (len(report.folders.runs), report.folders.unfinished) == (3, [])
     assert "3 of them not evaluated on test" in report.inventory
-
-
-def test_a_search_in_which_everything_fails_says_so(run_cli):
-    options = [*DIGITS, "+search=rates", "hydra.sweeper.n_trials=2", "micro_batch_size=0"]
-    searched = run_cli("-m", *options)
-    assert searched.returncode == 1
-    assert searched.stderr.count("error: micro_batch_size: ") == 2
-    assert "Traceback" not in searched.stderr
-    assert "alembic" not in searched.stdout + searched.stderr
-    assert "error: No trials are completed yet." in searched.stderr

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import pytest
-import torch
 
-from benchmarks.gpu_check import ITEMS, TESTS, main, parts_of
+from benchmarks.gpu_check import TESTS, parts_of
 from benchmarks.measure import options_of
 from tests.in_process import config_of
 from tests.programs import ROOT
@@ -34,17 +33,3 @@ def test_the_bench_is_run_on_batches_of_each_shape(tmp_path, item, device):
         assert options.data.max_length == int(config.task.train.split("texts-")[1].split("/")[0])
         files.add(options.output)
     assert len(files) == 2 * {"cuda": 2, "cpu": 1}[device] * {"bench": 3, "waits": 1}[item]
-
-
-@pytest.mark.parametrize(("outcome", "code"), [("failed (3)", 1), ("passed (9 s)", 0)])
-def test_all_items_are_run_and_the_exit_code_is_1_if_a_part_failed(
-    outcome, code, monkeypatch, tmp_path, capsys
-):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
-    monkeypatch.setattr("benchmarks.gpu_check.run_part", lambda arguments, device: outcome)
-    monkeypatch.chdir(tmp_path)
-    assert main([]) == code
-    table = capsys.readouterr().out.rpartition("...\n")[2]
-    assert {line.split(":")[0] for line in table.splitlines() if line} == set(ITEMS)
-    assert table.count("skipped (needs 2 GPUs)") == len(TESTS["processes"])

@@ -72,20 +72,6 @@ def test_the_meta_gradient_takes_the_end_tasks_pass_first_and_only_once():
     assert passes.done == ["end", "meta_head", "meta_gradient", "aux0", "aux1"]
 
 
-def test_gradients_are_returned_and_only_put_fills_grad():
-    step, _ = new_step()
-    body, heads = step.passes.body, [task.head for task in step.tasks]
-    parameters = [*body.parameters, *(p for head in heads for p in head.parameters())]
-    for parameter in parameters:
-        parameter.grad = torch.ones_like(parameter)  # of somebody else
-    _, gradients = step.run(Meta([task.name for task in step.tasks]).mix)
-    assert all(parameter.grad is None for parameter in parameters)
-    gradients.put()
-    assert [p.grad for p in body.parameters] == gradients.of_body
-    assert set(gradients.of_heads) == set(heads)
-    assert all(parameter.grad is not None for parameter in parameters)
-
-
 def test_a_weighting_that_leaves_a_task_out_is_refused():
     def all_but_the_last(step):
         total, gradients = RunningSum(), list(step.gradients())

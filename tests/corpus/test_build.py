@@ -253,17 +253,6 @@ def test_a_wrong_option_is_one_line(options, message):
         build_corpus(options_of(config), print)
 
 
-def test_the_command_line_says_what_it_built_and_what_is_wrong(articles, tmp_path):
-    done = run(command(articles, "out", "field_of_study=[Biology, Medicine]"), tmp_path)
-    assert done.returncode == 0, done.stderr
-    assert "train on it with auxiliary.dapt.path=out" in done.stdout
-    assert "120 read" in done.stdout
-    wrong = run(command(articles, "out", "field_of_study=[Art]"), tmp_path)
-    assert wrong.returncode == 1
-    assert wrong.stderr.startswith("error: out holds another corpus, of other field_of_study")
-    assert wrong.stderr.count("\n") == 1
-
-
 def kill_itself(rank):
     """As a system without memory does."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import random
 
@@ -90,32 +89,3 @@ def test_a_filter_with_a_state_takes_each_file_alone(tmp_path):
         built(tmp_path / "in", tmp_path / str(workers), workers=workers, filters=half)
     assert contents(tmp_path / "1") == contents(tmp_path / "2")
     assert 0 < len(texts_of(tmp_path / "1")) < 120
-
-
-@pytest.mark.skipif(
-    not importlib.util.find_spec("fasttext"), reason="needs pip install -e '.[language]'"
-)
-def test_articles_of_other_languages_are_left_out(tmp_path, monkeypatch):
-    """By a small model that is trained here; the published one takes a network."""
-    import fasttext
-
-    monkeypatch.setattr("huggingface_hub.constants.HF_ASSETS_CACHE", str(tmp_path / "assets"))
-    monkeypatch.setenv("HF_ASSETS_CACHE", str(tmp_path / "assets"))
-    rng, lines = random.Random(4), []
-    german = ["der", "und", "nicht", "wir", "zeigen", "dass", "eine", "methode"]
-    for _ in range(200):
-        lines += [
-            f"__label__en {sentence(rng)}",
-            f"__label__de {' '.join(rng.choices(german, k=20))}",
-        ]
-    (tmp_path / "train.txt").write_text("\n".join(lines))
-    model = fasttext.train_supervised(str(tmp_path / "train.txt"), epoch=20, thread=1, verbose=0)
-    model.save_model(str(tmp_path / "lid.bin"))
-    english = sentence(rng, 30)
-    for name in "ab":
-        records = [{"text": f"{english} {name}"}, {"text": " ".join(rng.choices(german, k=30))}]
-        write_shard(tmp_path / "in" / f"{name}.jsonl", records)
-    chosen = filters("language=english", f"language.english.model_url={tmp_path}/lid.bin")
-    corpus = built(tmp_path / "in", tmp_path / "out", filters=chosen, workers=2)
-    assert texts_of(tmp_path / "out") == [f"{english} a", f"{english} b"]
-    assert corpus.counts["records"]["filtered"] == 2

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from docs.builder.config_pages import _group_page, _presets_page, _program_page
-from docs.builder.options import UndescribedError, type_words
+from docs.builder.options import UndescribedError
 from tests.in_process import CONF
 
 
@@ -27,16 +27,6 @@ def test_an_option_has_type_unit_default_and_meaning():
     ]
     kind, default, _ = rows(_program_page(CONF, "config"))["max_steps"]
     assert (kind, default) == ("whole number of at least 1 or null, in steps", "`null`")
-
-
-def test_a_choice_shows_what_it_sets():
-    page = _group_page(CONF, "stage")
-    kind, default, meaning = rows(page)["meta_batch_size"]
-    assert (kind, default) == ("whole number from 1 to 1048576, in examples", "`32`")
-    assert meaning == "Examples of `B_val`, for the meta-gradient."
-    block = page.split("### stage=dapt_full")[1].split("```")[1]
-    assert "batch_size: 2048" in block
-    assert "optimisation.body_lr: 0.0005" in block
 
 
 def test_every_experiment_is_listed_with_what_it_picks():
@@ -62,8 +52,3 @@ def test_options_that_nobody_has_described_fail_and_are_named(tmp_path):
         assert {line.split(": ")[0] for line in named} == {
             str(path) for path in (conf / "trainer").glob("*.yaml")
         }
-
-
-def test_types_are_said_in_the_words_of_the_error_messages():
-    assert type_words(int | None) == "whole number or null"
-    assert type_words(dict[str, float]) == "mapping of names to finite numbers"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from docs.builder.docstrings import arguments
 from tartan.encoders.tiny import TinyEncoder
 
@@ -26,15 +24,3 @@ def test_only_the_sections_of_arguments_are_read():
         """
 
     assert arguments(Thing) == {"one": "the first, on two lines.", "two": "the second."}
-
-
-def test_a_reference_to_a_class_that_is_not_there_fails():
-    class Thing:
-        """Does this.
-
-        Args:
-            one: see `NoSuchClass`.
-        """
-
-    with pytest.raises(LookupError, match="NoSuchClass"):
-        arguments(Thing)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 import torch
-from transformers import pipeline
 
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
@@ -49,32 +48,3 @@ def test_a_head_on_the_mean_of_states_is_saved_apart(tmp_path):
     lengths = encoded["attention_mask"].sum(1)
     means = [row[:length].mean(0) for row, length in zip(states, lengths, strict=True)]
     torch.testing.assert_close(saved.logits(encoded), head(torch.stack(means)))
-
-
-def scores_of(classify, texts, **options):
-    found = classify(texts, function_to_apply="none", **options)
-    rows = [sorted((one["label"], one["score"]) for one in row) for row in found]
-    return torch.tensor([[score for _, score in row] for row in rows])
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert"])
-def test_a_pipeline_reads_texts_and_pairs_and_truncates_as_training_did(kind, tmp_path):
-    body, head = random_body(kind).eval(), ClassifierHead(32, 3, 0.1).eval()
-    tokenizer = letter_pair_tokenizer()
-    TextEncoder(kind, body, tokenizer).save_classifier(head, LABELS, tmp_path, 32)
-    classify = pipeline("text-classification", str(tmp_path), device="cpu", top_k=None)
-    assert classify.tokenizer.model_max_length == 32
-    texts = [*TEXTS, "many words of a text that is longer than that " * 20]
-    options = {"padding": True, "truncation": True, "max_length": 32, "return_tensors": "pt"}
-    encoded = tokenizer(texts, return_token_type_ids=False, **options)
-    expected = head(body(**encoded).last_hidden_state[:, 0])
-    for size in (1, 3):
-        found = scores_of(classify, texts, truncation=True, batch_size=size)
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)
-    if kind == "bert":
-        encoded = tokenizer("apple", "river", return_tensors="pt")
-        assert encoded["token_type_ids"].max() == 1
-        expected = head(body(**encoded).last_hidden_state[:, 0])
-        found = scores_of(classify, [{"text": "apple", "text_pair": "river"}])
-        torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

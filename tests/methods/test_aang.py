@@ -7,6 +7,7 @@ import pytest
 
 from tartan.methods.module import TaskMixing
 from tests.in_process import recorded_run, same, toy
+from tests.methods.test_resume import Killed, kill_at  # noqa: F401
 
 pytestmark = pytest.mark.slow
 
@@ -60,24 +61,14 @@ def test_logs_tell_of_each_steps_tasks_and_of_factors_at_evaluations(whole_run):
     assert (by_step[3] != by_step[6]).any()
 
 
-def test_a_run_that_was_stopped_goes_on_bit_for_bit(options, tmp_path):
+def test_a_run_that_was_stopped_goes_on_bit_for_bit(options, tmp_path, kill_at):  # noqa: F811
     chosen = options("checkpoint_minutes=0", "max_steps=5")
     whole = recorded_run(chosen, tmp_path / "whole")
 
-    step, taken = TaskMixing.training_step, []
-
-    def counted(self, batch, index):
-        taken.append(batch.step)
-        if taken == [0, 1, 2, 3, 4]:
-            raise KeyError("stopped")
-        return step(self, batch, index)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(TaskMixing, "training_step", counted)
-        with pytest.raises(KeyError, match="stopped"):
-            recorded_run(chosen, tmp_path / "cut")
-        cut = recorded_run(chosen, tmp_path / "cut")
-    assert taken == [0, 1, 2, 3, 4, 4]
+    kill_at(TaskMixing, "training_step", [5])
+    with pytest.raises(Killed):
+        recorded_run(chosen, tmp_path / "cut")
+    cut = recorded_run(chosen, tmp_path / "cut")
     assert same(whole.ends["joint"], cut.ends["joint"])
     for name in ("steps.csv", "factors.csv"):
         assert (tmp_path / "whole" / name).read_text() == (tmp_path / "cut" / name).read_text()

@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 import pytest
 import torch
-from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from tartan import TartanData
 from tartan.data.labelled import Columns, read_trained_columns
@@ -22,7 +21,7 @@ from tartan.predict.predict import Predictor
 from tests.conftest import DEVICE
 from tests.in_process import same
 from tests.local_server import serving
-from tests.methods.lightning import fitted, state_of, toy_data, trainer
+from tests.methods.lightning import state_of, toy_data, trainer
 
 TEXTS = ["red apple", "an old and cold river", "stone"]
 
@@ -50,20 +49,6 @@ def test_a_checkpoint_alone_gives_the_same_module(trained, tmp_path, monkeypatch
     assert again.labels == module.labels == ("A", "R", "S")
     assert again.task_weights == module.task_weights
     assert (again.weighting.eta, again.optimisation) == (0.3, module.optimisation)
-
-
-def test_a_module_that_was_loaded_trains_on_as_the_one_that_was_saved(
-    trained, data_dir, cache_dir, tmp_path
-):
-    ends = []
-    for load in (False, True):
-        data = toy_data(data_dir, cache_dir)
-        made = MetaTartan.load_from_checkpoint(trained[2]) if load else None
-        module = made or MetaTartan.for_data(data, lr=2e-3, eta=0.3)
-        more = {"ckpt_path": trained[2], "enable_checkpointing": False}
-        fitted(module, data, tmp_path, max_steps=6, **more)
-        ends.append(state_of(module))
-    assert same(*ends)
 
 
 def test_predictions_are_the_logits_of_forward(trained, tmp_path):
@@ -103,17 +88,6 @@ def test_a_loader_of_ones_own_needs_texts_and_labels_only(trained, tmp_path):
     unknown = torch.utils.data.DataLoader([{"text": "a", "label": "Q"}])
     with pytest.raises(UserError, match=r"label 'Q' is not one of those trained on.*'A'"):
         running.test(module, unknown, verbose=False)
-
-
-def test_save_pretrained_is_what_transformers_loads(trained, tmp_path):
-    module, _, _ = trained
-    module.save_pretrained(tmp_path / "classifier")
-    model = AutoModelForSequenceClassification.from_pretrained(tmp_path / "classifier").eval()
-    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "classifier")
-    with torch.no_grad():
-        theirs = model(**tokenizer(TEXTS, padding=True, return_tensors="pt")).logits
-        assert torch.allclose(theirs, module(TEXTS), atol=1e-5)
-    assert model.config.id2label == {0: "A", 1: "R", 2: "S"}
 
 
 def test_a_classifier_knows_its_columns_and_how_its_tokenizer_cuts(cache_dir, tmp_path):

@@ -18,7 +18,6 @@ from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
 from tartan.methods.optimisation import Optimisation
-from tartan.methods.strategy import ReplicaStrategy, check_trainer
 from tests.in_process import same
 from tests.methods.lightning import fitted, state_of, toy_data, trainer
 
@@ -67,17 +66,6 @@ def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):
     with pytest.raises(UserError, match=said):
         trainer(tmp_path, **options).fit(module, datamodule=data)
     assert same(before, state_of(module))
-
-
-def test_fewer_processes_than_devices(tmp_path, monkeypatch):
-    """As in a job's script that starts the program without srun or torchrun's processes."""
-    for name in ("RANK", "LOCAL_RANK"):
-        monkeypatch.setenv(name, "0")
-    monkeypatch.setenv("TORCHELASTIC_RUN_ID", "1")
-    monkeypatch.setenv("WORLD_SIZE", "1")
-    alone = trainer(tmp_path, devices=2, strategy=ReplicaStrategy(), max_steps=2)
-    with pytest.raises(UserError, match="1 process"):
-        check_trainer(alone, {})
 
 
 def test_a_table_as_the_loader_of_a_prediction(module, tmp_path):

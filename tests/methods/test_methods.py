@@ -57,21 +57,6 @@ def of_stage(name: str, **options: Any) -> list[str]:
     return [f"method.stages.{name}.{key}={value}" for key, value in options.items()]
 
 
-@pytest.mark.parametrize(
-    ("method", "tasks"),
-    [
-        ("finetune", [["end_task"]]),
-        ("dapt_tapt", [["dapt"], ["tapt"], ["end_task"]]),
-        ("meta_tartan", [["end_task", "dapt", "tapt"]]),
-    ],
-)
-def test_the_stages_run_in_order_with_their_tasks_and_the_test_comes_last(runs, method, tasks):
-    run = runs(method)
-    assert run.events == [*STAGES[method], "test"]
-    assert all(stage["steps"] == 6 for stage in run.result["stages"])
-    assert [[task.name for task in run.modules[name].tasks] for name in STAGES[method]] == tasks
-
-
 def test_a_stage_starts_from_the_body_and_the_head_that_the_last_one_left(runs):
     run = runs("dapt_tapt")
     for before, after in (("dapt", "tapt"), ("tapt", "finetune")):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+from functools import partial
+from itertools import count
 
 import pytest
 import torch
@@ -84,18 +86,20 @@ def undisturbed(data_dir, cache_dir, tmp_path_factory):
     return call
 
 
+def die():
+    raise Killed
+
+
 @pytest.fixture
 def kill_at(monkeypatch):
-    """Die at the given calls (counted over the whole run) of a method."""
+    """Die, or do as is given, at the given calls (counted over the whole run) of a method."""
 
-    def call(owner, name, moments):
-        original, left, seen = getattr(owner, name), set(moments), [0]
+    def call(owner, name, moments, act=die):
+        original, calls = getattr(owner, name), count(1)
 
         def watched(self, *args, **kwargs):
-            seen[0] += 1
-            if seen[0] in left:
-                left.discard(seen[0])
-                raise Killed
+            if next(calls) in moments:
+                act()
             return original(self, *args, **kwargs)
 
         monkeypatch.setattr(owner, name, watched)
@@ -128,20 +132,13 @@ def test_wherever_it_dies_the_same_command_gives_the_same_run(
 
 
 def test_a_signal_ends_the_run_after_the_step_with_a_checkpoint(
-    undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+    undisturbed, kill_at, data_dir, cache_dir, tmp_path
 ):
     """Without any other checkpoint: the default is one in five minutes."""
     expected, signum = undisturbed("meta_tartan"), signal.SIGTERM
     options = [*options_of("meta_tartan", data_dir, cache_dir), "checkpoint_minutes=5"]
-    step, seen = TaskMixing.training_step, [0]
-
-    def signalled(self, *args):
-        seen[0] += 1
-        if seen[0] in (4, 11, 12):  # 4 and 11: no evaluation follows; 12 - 1 is the third of joint
-            signal.raise_signal(signum)
-        return step(self, *args)
-
-    monkeypatch.setattr(TaskMixing, "training_step", signalled)
+    # 4 and 11: no evaluation follows; 12 - 1 is the third of joint
+    kill_at(TaskMixing, "training_step", (4, 11, 12), partial(signal.raise_signal, signum))
     before = signal.getsignal(signum)
     codes = []
     for _ in range(4):
@@ -155,7 +152,7 @@ def test_a_signal_ends_the_run_after_the_step_with_a_checkpoint(
 
 
 def test_slurms_requeue_writes_a_point_and_puts_the_job_back(
-    undisturbed, monkeypatch, data_dir, cache_dir, tmp_path
+    undisturbed, kill_at, monkeypatch, data_dir, cache_dir, tmp_path
 ):
     """With Lightning's own handler, as in a SLURM job, and a `scontrol` that takes notes."""
     expected = undisturbed("meta_tartan")
@@ -171,15 +168,8 @@ def test_slurms_requeue_writes_a_point_and_puts_the_job_back(
     for name, value in slurm.items():
         monkeypatch.setenv(f"SLURM_{name}", value)
     monkeypatch.setenv("PATH", f"{scontrol.parent}:{os.environ['PATH']}")
-    step, seen = TaskMixing.training_step, [0]
-
-    def signalled(self, *args):
-        seen[0] += 1
-        if seen[0] in (12, 14):  # in the joint stage; a stage follows
-            signal.raise_signal(signal.SIGUSR1)
-        return step(self, *args)
-
-    monkeypatch.setattr(TaskMixing, "training_step", signalled)
+    requeue = partial(signal.raise_signal, signal.SIGUSR1)
+    kill_at(TaskMixing, "training_step", (12, 14), requeue)  # in the joint stage; one follows
     options = [*options_of("meta_tartan", data_dir, cache_dir), "checkpoint_minutes=5"]
     folder, codes = tmp_path / "run", []
     for _ in range(3):

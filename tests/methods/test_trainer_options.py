@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 
-import lightning.pytorch as pl
 import pytest
 import torch
 from lightning.pytorch.callbacks import (
@@ -14,7 +13,7 @@ from lightning.pytorch.callbacks import (
 from tartan import TartanData
 from tartan.methods import FineTuning, MetaTartan
 from tests.in_process import same
-from tests.methods.lightning import EPOCH, fitted, state_of, toy_data, trainer
+from tests.methods.lightning import EPOCH, fitted, state_of, toy_data
 
 pytestmark = pytest.mark.slow
 
@@ -66,40 +65,6 @@ def test_training_is_in_the_precision_that_is_asked_for(
     fitted(module, data, tmp_path, max_steps=2, precision=precision, enable_checkpointing=False)
     assert {parameter.dtype for parameter in module.parameters()} == {parameters}
     assert found == {features}
-
-
-def test_what_looks_on_changes_nothing(data_dir, cache_dir, tmp_path):
-    """Loggers, bars, summaries, profilers, checks: the parameters end with the same bits."""
-    ends = []
-    looking = {
-        "logger": True, "enable_progress_bar": True, "enable_model_summary": True,
-        "profiler": "simple", "detect_anomaly": True, "deterministic": True, "benchmark": True,
-        "inference_mode": False, "enable_checkpointing": True, "log_every_n_steps": 1,
-        "num_sanity_val_steps": 0, "use_distributed_sampler": False, "max_time": "01:00:00:00",
-    }  # fmt: skip
-    for options in ({"enable_checkpointing": False}, looking):
-        data = toy_data(data_dir, cache_dir)
-        module = MetaTartan.for_data(data, lr=2e-3)
-        fitted(module, data, tmp_path, max_steps=4, **options)
-        ends.append(state_of(module))
-    assert same(*ends)
-
-
-def test_model_checkpoint_keeps_the_best_on_dev_also_where_none_is_given(module, data, tmp_path):
-    found = {}
-
-    class Scores(pl.Callback):
-        def on_validation_end(self, trainer, pl_module):
-            if not trainer.sanity_checking:
-                found[trainer.global_step] = float(trainer.callback_metrics["dev/macro_f1"])
-
-    running = trainer(tmp_path, max_epochs=2, val_check_interval=2, callbacks=[Scores()])
-    running.fit(module, datamodule=data)
-    best = max(found, key=lambda step: (found[step], -step))
-    (kept,) = (c for c in running.callbacks if isinstance(c, ModelCheckpoint))
-    assert kept.best_model_path.endswith(f"step={best}.ckpt")
-    (tested,) = running.validate(module, datamodule=data, ckpt_path="best", verbose=False)
-    assert tested["dev/macro_f1"] == pytest.approx(found[best], abs=1e-6)
 
 
 def test_a_training_goes_on_from_lightnings_checkpoints_with_equal_bits(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import json
 import re
 
@@ -23,38 +22,6 @@ def read(path):
 
 def outputs(notebook):
     return [o for cell in notebook.cells for o in cell.get("outputs", [])]
-
-
-def test_the_first_one_is_the_program_of_the_readme_but_for_sizes_and_output():
-    page = (ROOT / "README.md").read_text(encoding="utf-8")
-    program = re.search(r"```python\n(from lightning.*?)\n```", page, flags=re.DOTALL)
-    shown = {cell.source for cell in read(NOTEBOOKS[0]).cells if cell.cell_type == "code"}
-    smaller = [
-        ("batch_size=32", "batch_size=8"), ("max_steps=300", "max_steps=4"),
-        ("devices=1", "devices=1, **quiet"),
-    ]  # fmt: skip
-    code = program[1]
-    for theirs, own in smaller:
-        assert theirs in code
-        code = code.replace(theirs, own)
-    assert code in shown
-
-
-def test_ones_own_lightning_code_becomes_meta_tartan_in_ten_lines_at_most():
-    cells = read(NOTEBOOKS[-1]).cells
-    before, after = (
-        next(cell.source for cell in cells if tag in cell.metadata.get("tags", ()))
-        for tag in ("before", "after")
-    )
-    compared = difflib.ndiff(before.splitlines(), after.splitlines())
-    lines = [line.rstrip() for line in compared if not line.startswith("? ")]
-    new, gone = (sum(line.startswith(mark) for line in lines) for mark in ("+ ", "- "))
-    assert (new, gone) == (7, 2)  # as the notebook and docs/lightning.md say
-    assert "MetaTartan" not in before
-    assert "Classifier" not in after
-    text = "\n".join(cell.source for cell in cells if cell.cell_type == "markdown")
-    shown = re.search(r"```diff\n(.*?)\n```", text, flags=re.DOTALL)
-    assert shown[1].splitlines() == lines
 
 
 @pytest.mark.slow

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 import subprocess
 import sys
 
-import numpy as np
 import pytest
 
 from tartan.report.main import main
 from tests.conftest import ROOT
-from tests.programs import called_for_text
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
 
@@ -94,32 +90,6 @@ def test_runs_can_be_reported_on_without_what_trained_them(tmp_path):
         [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.splitlines()[-1] == "0 []"
-
-
-@pytest.mark.slow
-def test_the_demonstration_reports_on_real_runs(run_cli, tmp_path):
-    """What `make report-demo` calls, in two steps and with a seed less."""
-    recipe = subprocess.run(
-        ["make", "-n", "report-demo", "DEMO_STEPS=2"],
-        cwd=ROOT, capture_output=True, text=True, check=True,
-    ).stdout.replace("\\\n", " ")  # fmt: skip
-    commands = [shlex.split(line) for line in recipe.splitlines() if "python -m src." in line]
-    (*_, run), (*_, reported) = ((module, options) for _, _, module, *options in commands)
-    swept = run_cli(*("seed=0,1" if option == "seed=0,1,2" else option for option in run))
-    assert swept.returncode == 0, swept.stderr
-    done = called_for_text("src.report", *reported, cwd=tmp_path, timeout=120)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "8 finished runs; 4 settings" in done.stdout
-    assert "with 2 and 2 seeds the smallest two-sided p is 0.333" in done.stdout
-    folder = tmp_path / "runs" / "report_demo"
-    assert "figures/digits-wide_resnet_16_2.task-weights.svg" in files_of(folder / "report")
-    name = "digits-wide_resnet_16_2.whole.md"
-    table = (folder / "report" / "tables" / name).read_text(encoding="utf-8")
-    results = [json.loads(path.read_text()) for path in folder.glob("digits_meta/*/result.json")]
-    scores = [100 * result["test"]["whole"]["metrics"]["macro_f1"] for result in results]
-    score = f"{np.mean(scores):.2f} ± {np.std(scores, ddof=1):.2f}"
-    assert score in table
-    assert f" {score} │" in done.stdout
 
 
 @pytest.mark.parametrize("place", ["report.html", "."])

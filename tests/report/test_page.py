@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
 from tartan.report.main import main
-from tests.report.hostile import write_hostile
 from tests.report.made_up_runs import config_of, result_of, write_run, write_setting
 
+SCRIPT = "<script>window.hacked = true</script><img src=x onerror='window.hacked = true'>"
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
 
@@ -81,6 +82,29 @@ def test_every_link_leads_to_one_place_and_every_run_has_its_command(page):
         for seed in range(4):
             assert f"{name}/seed={seed}" in elements.text
             assert f"tartan run +experiment={name} seed={seed}" in elements.text
+
+
+def write_hostile(root: Path) -> None:
+    """Finished runs of two settings, an unfinished and an unreadable one."""
+    for name, method in (("one", "finetune"), ("two", "mt_tartan")):
+        for seed in (0, 1):
+            result = result_of(
+                method,
+                seed,
+                0.5 + 0.1 * seed,
+                task=f"t{SCRIPT}",
+                encoder=f"</script>{SCRIPT}",
+                labels=[f"l{SCRIPT}", "{{ 7 * 7 }}", "$x$"],
+                auxiliaries=["dapt"] if name == "two" else [],
+                flops=1e9,
+            )
+            config = config_of(result, {"evil": SCRIPT if name == "one" else "{{ 7 * 7 }}"})
+            overrides = [f"+x={SCRIPT}", "'; rm -rf ~", "javascript:alert(1)"]
+            folder = f"{name}{seed}<b onmouseover=alert(1)>&lt;"
+            write_run(root / folder, result, config, overrides=overrides)
+    write_run(root / "left<script>", None, config_of(result_of("tapt", 0, 0.5)))
+    damaged = write_run(root / "bad<script>", result_of("finetune", 0, 0.5))
+    (damaged / "result.json").write_text('{"schema": 2, "<script>": ')
 
 
 def test_text_from_runs_is_text(tmp_path):

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
 
-import pytest
-
-from tartan.report.report import report_of, sentences_of
-from tests.report.made_up_runs import bench_of, result_of, write_run, write_setting
+from tartan.report.report import sentences_of
+from tests.report.made_up_runs import bench_of, write_setting
 
 LOW, HIGH = [0.50, 0.51, 0.52, 0.53], [0.60, 0.61, 0.62, 0.63]
 
@@ -45,21 +42,6 @@ def test_one_seed_says_nothing_about_chance(tmp_path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("unseen", "words"),
-    [
-        ((LOW, HIGH), "DAPT 10x's, 61.50 ± 1.29 (4 seeds), significantly above the next."),
-        ((HIGH, LOW), "the same setting's, 61.50 ± 1.29 (4 seeds), significantly above the next."),
-    ],
-)
-def test_the_best_on_the_unseen_part_of_test_is_said(tmp_path, unseen, words):
-    ours, theirs = unseen
-    write_setting(tmp_path, "mt", "mt_tartan", HIGH, unseen=ours, auxiliaries=["dapt"])
-    write_setting(tmp_path, "dapt", "dapt", LOW, unseen=theirs, auxiliaries=["dapt"])
-    assert said(tmp_path)[-1].startswith("On the test texts not in train (90 of 100) the highest")
-    assert said(tmp_path)[-1].endswith(words)
-
-
 def test_holm_counts_the_comparisons_of_the_best_with_the_others(tmp_path):
     two(tmp_path, HIGH, LOW)
     write_setting(tmp_path, "ft", "finetune", LOW)
@@ -68,16 +50,6 @@ def test_holm_counts_the_comparisons_of_the_best_with_the_others(tmp_path):
     first = said(tmp_path, holm=True)[0]
     assert "That is not significant (two-sided p = 0.086 (Holm))" in first
     assert "with 4 and 4 seeds and 3 comparisons the smallest two-sided p is 0.086" in first
-
-
-def test_the_inventory_names_the_runs_that_a_newer_one_replaced(tmp_path):
-    for place, name in enumerate(("seed=0", "seed=0-2", "seed=0-3")):
-        folder = write_run(tmp_path / name, result_of("finetune", 0, 0.5 + place / 10))
-        os.utime(folder / "result.json", (1000 + place, 1000 + place))
-    assert report_of(tmp_path).inventory == (
-        "3 finished runs, 2 older of a setting and seed with a newer one, which are not counted; "
-        "1 setting (runs that differ by their seed alone) in 1 comparison."
-    )
 
 
 def test_tf_idf_is_beside_the_settings_once_for_each_seed(tmp_path):

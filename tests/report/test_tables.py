@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import csv
-import io
-
 import pytest
 
 from tartan.report.comparison import benchmarks_of, reference_of
 from tartan.report.paper import paper_table, paper_tables
-from tartan.report.tables import overview, to_csv
+from tartan.report.tables import overview
 from tests.report.made_up_runs import (
     altered,
     bench_of,
@@ -62,23 +59,6 @@ def test_our_numbers_stand_above_the_papers(table_1):
     assert row(found, 3)["p, MT-TARTAN"].words == "<0.001"
 
 
-def test_the_unseen_part_has_a_table_of_its_own(tmp_path):
-    more = {"auxiliaries": ["tapt"], "task": "scierc"}
-    write_setting(tmp_path, "tapt", "tapt", LOW, unseen=HIGH, **more)
-    write_setting(tmp_path, "mt", "mt_tartan", HIGH, unseen=LOW, **more)
-    assert row(shown(tmp_path, "table_1"))["MT-TARTAN"].significant
-    unseen = shown(tmp_path, "table_1", "unseen")
-    assert not row(unseen)["MT-TARTAN"].significant
-    assert row(unseen)["TAPT"].words == "61.50 ± 1.29"
-    assert "not in train" in unseen.title
-    assert unseen.cells.index[1][1].endswith("10 seeds, whole test split")
-    assert any("published numbers of the whole test split" in note for note in unseen.notes)
-    rows = list(csv.DictReader(io.StringIO(to_csv(unseen))))
-    assert {(one["part"], one["whose"][:5]) for one in rows} == {
-        ("unseen", "ours,"), ("whole", "paper"),
-    }  # fmt: skip
-
-
 def test_what_is_not_the_papers_setting_stays_out_of_a_column(tmp_path):
     both = {"auxiliaries": ["dapt", "tapt"], "task": "scierc"}
     write_setting(tmp_path, "a", "mt_tartan", HIGH, size=2, **both)
@@ -92,18 +72,6 @@ def test_what_is_not_the_papers_setting_stays_out_of_a_column(tmp_path):
     write_setting(tmp_path, "e", "meta_tartan", LOW, **both)
     cells = row(shown(tmp_path, "table_2"))
     assert (cells["MT-TARTAN"].words, cells["META-TARTAN"].words) == ("no runs", "51.50 ± 1.29")
-
-
-def test_a_corpus_of_ones_own_is_marked_beside_the_papers(tmp_path):
-    more = {"auxiliaries": ["dapt"], "task": "scierc"}
-    own = {"auxiliary.dapt.path": "texts/mine.txt"}
-    write_setting(tmp_path, "mine", "dapt", HIGH, options=own, **more)
-    found = shown(tmp_path, "table_2")
-    assert row(found)["DAPT"].marks == "§"
-    assert found.notes[-1] == "§: with domain text of one's own."
-    write_setting(tmp_path, "theirs", "dapt", LOW[:2], **more)
-    cell = row(shown(tmp_path, "table_2"))["DAPT"]
-    assert (cell.seeds, cell.marks) == (2, "‡")
 
 
 def test_the_overview_has_every_setting_against_the_best_baseline(table_1):

@@ -59,14 +59,6 @@ def test_markdown_shows_text_from_runs_as_it_is(text):
     assert len(re.findall(r"<tr>", html)) == 3
 
 
-def test_the_best_is_bold_and_the_papers_rows_are_in_italics():
-    source = to_markdown(table_with("x"))
-    assert "**70.48 ± 4.42**" in source
-    assert "*acl\\_arc*" in source
-    assert "50.00 (1)† ‡" in source
-    assert r"\textbf{70.48 ± 4.42}" in to_latex(table_with("x"))
-
-
 @pytest.mark.parametrize("text", HOSTILE)
 def test_latex_has_no_command_that_is_not_ours(text):
     source = to_latex(table_with(text))

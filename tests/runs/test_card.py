@@ -65,13 +65,6 @@ def test_its_metadata_and_words_are_the_results(meta_run):
     assert "None" not in re.sub(r"```.*?```", "", card.text, flags=re.DOTALL)
 
 
-def test_results_of_each_split_begin_with_the_metric_that_chose(meta_run):
-    rows = rows_of(card_of(meta_run), "split", "examples", "metric", "value")
-    assert rows[0][2] == r"macro\_f1 \*"
-    assert {row[0] for row in rows} == {"dev", "dev, not in train", "test", "test, not in train"}
-    assert {row[1] for row in rows if row[0] == "test"} == {"31"}
-
-
 def test_classes_are_scored_one_by_one(meta_run):
     rows = rows_of(card_of(meta_run), "class", "precision", "recall", "F1", "support")
     counts = meta_run.result["test"]["whole"]["confusion"]

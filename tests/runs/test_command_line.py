@@ -65,13 +65,6 @@ def test_the_command_exits_with_one_line(run_cli, arguments, said, tmp_path):
     assert not (tmp_path / "runs").exists()
 
 
-def test_hydras_own_switch_shows_the_whole_traceback(run_cli, monkeypatch):
-    monkeypatch.setenv("HYDRA_FULL_ERROR", "1")
-    finished = run_cli("encoder=minlm", timeout=60)
-    assert finished.returncode == 1
-    assert "Traceback" in finished.stderr
-
-
 def test_other_errors_stay_and_those_of_files_are_one_line(capsys, monkeypatch):
     monkeypatch.setattr(sys, "argv", ["run", "seed=4", "weighting=meta"])
 

@@ -20,7 +20,6 @@ from tartan.runs.folder import (
 )
 from tartan.runs.result import stored_result
 from tests.conftest import ROOT
-from tests.holder import held
 from tests.in_process import config_of, toy
 from tests.programs import called_for_text
 from tests.runs.small_result import SMALL, small_result
@@ -89,13 +88,6 @@ def test_a_command_says_where_configs_and_runs_are():
 
 
 @pytest.fixture
-def holder(tmp_path):
-    """Another process that holds the folder."""
-    with held(tmp_path) as process:
-        yield process
-
-
-@pytest.fixture
 def finished(tmp_path):
     """The folder of a finished run of `CONFIG`."""
     OmegaConf.save(OmegaConf.create(CONFIG), tmp_path / "config.yaml", resolve=True)
@@ -103,22 +95,15 @@ def finished(tmp_path):
     return tmp_path
 
 
-def test_a_run_where_another_is_running_is_refused(
-    holder, tmp_path, data_dir, cache_dir, monkeypatch
-):
-    with pytest.raises(BusyError, match=r"another process is running in .*hydra\.run\.dir"):
-        tartan.runs.run.run_experiment(config_of(toy(data_dir, cache_dir, "finetune")), tmp_path)
-    assert not (tmp_path / "config.yaml").exists()
-    monkeypatch.setenv("LOCAL_RANK", "1")
-    with exclusive_run(tmp_path):  # a process of the same run
-        pass
-
-
-def test_a_killed_process_leaves_the_folder_free(holder, tmp_path):
-    holder.kill()
-    holder.wait()
+def test_a_run_where_another_is_running_is_refused(tmp_path, data_dir, cache_dir, monkeypatch):
+    config = config_of(toy(data_dir, cache_dir, "finetune"))
     with exclusive_run(tmp_path):
-        pass
+        with pytest.raises(BusyError, match=r"another process is running in .*hydra\.run\.dir"):
+            tartan.runs.run.run_experiment(config, tmp_path)
+        assert not (tmp_path / "config.yaml").exists()
+        monkeypatch.setenv("LOCAL_RANK", "1")
+        with exclusive_run(tmp_path):  # a process of the same run
+            pass
 
 
 @pytest.mark.parametrize("place", [LOCK, "classifier", "checkpoints/a.part"])

@@ -16,7 +16,6 @@ from studies.part import (
     cells_of,
     read_part,
 )
-from tartan.errors import UserError
 from tartan.runs.prepare import enabled_stages
 from tests.in_process import config_of
 from tests.studies.made_up_rows import PART, write_part
@@ -70,23 +69,3 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
         "method.stages.finetune.evaluate_every=25",
         "method.stages.finetune.patience=2",
     } <= cells["toy/end/finetune/seed0"]
-
-
-@pytest.mark.parametrize(
-    ("place", "value", "message"),
-    [
-        (["sedes"], 3, "sedes"),
-        (["settings", "tapt", "budgets"], ["9x"], "9x"),
-        (["questions", "pays", "contrasts", "at 1x", "plus"], ["end/tapt"], "end/tapt"),
-    ],
-)
-def test_a_mistake_in_a_file_is_one_line_that_names_it(tmp_path, place, value, message):
-    content = copy.deepcopy(PART)
-    node = content
-    for name in place[:-1]:
-        node = node[name]
-    node[place[-1]] = value
-    with pytest.raises(UserError) as caught:
-        read_part("toy", write_part(tmp_path, content))
-    assert message in str(caught.value)
-    assert "toy.yaml" in str(caught.value)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from studies.row import CELL, CellNote, learning_of, read_rows, row_of, write_rows
-from tartan.errors import UserError
 from tartan.report.runs import read_run
 from tests.report.made_up_runs import config_of, result_of, write_run
 from tests.studies.made_up_rows import row
@@ -56,23 +55,6 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     write_rows(tmp_path / "rows.csv", written)
     assert read_rows(tmp_path / "rows.csv") == written
     assert read_rows(tmp_path / "other.csv") == []
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda lines: [lines[0], lines[1], lines[1]], "line 3: 1x/ours, seed 0, again"),
-        (lambda lines: [lines[0], lines[1] + ",more"], "line 2: there is no column"),
-        (lambda lines: [lines[0], lines[1].replace("0.5", "nan", 1)], "line 2: "),
-    ],
-)
-def test_a_damaged_file_of_rows_is_one_line(tmp_path, change, said):
-    path = tmp_path / "toy.csv"
-    write_rows(path, [row("ours", 0, 0.5)])
-    lines = path.read_text().splitlines()
-    path.write_bytes("\n".join(change(lines)).encode("utf-8", "surrogateescape"))
-    with pytest.raises(UserError, match=f"^toy.csv.*{said}"):
-        read_rows(path)
 
 
 def learned(folder, method, lines):
