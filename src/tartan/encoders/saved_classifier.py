@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, cast, get_args
+from typing import Annotated, Any, cast, get_args
 
 import torch
 from pydantic import Field, FiniteFloat
@@ -24,6 +24,7 @@ from transformers.modeling_outputs import SequenceClassifierOutput
 
 from tartan.encoders.export import HEAD, LABELS
 from tartan.encoders.heads import ClassifierHead, Pooling
+from tartan.encoders.onnx_model import ONNX, OnnxModel
 from tartan.encoders.safe_loading import (
     check_finite_weights,
     load_config,
@@ -88,14 +89,16 @@ def load_classifier(path: Path) -> SavedClassifier:
     if not is_inside(folder, path):
         raise UserError(f"{folder} is a link out of {path}; name the folder itself: model=FOLDER")
     with one_line(f"model={path}: the classifier"):
-        is_apart = (folder / HEAD).is_file()
-        model, body, labels = _body_and_head(folder) if is_apart else _whole(folder)
+        is_apart, is_onnx = (folder / HEAD).is_file(), (folder / ONNX).is_file()
+        load = _onnx if is_onnx else _body_and_head if is_apart else _whole
+        model, body, labels = load(folder)
         tokenizer = load_tokenizer(folder)
     problem_type = body.config.problem_type
     least = 2 if problem_type in (None, ClassifierHead.problem_type) else 1
     if len(set(labels)) < max(least, len(labels)):
         raise UserError(f"model={path}: it needs at least two labels, each with another name")
-    check_tokenizer_fits(tokenizer, body, f"model={path}")
+    if not is_onnx:  # which refuses other tokens itself
+        check_tokenizer_fits(tokenizer, body, f"model={path}")
     if type(body.config) not in MODEL_FOR_MASKED_LM_MAPPING:
         # decoders look for the last token before the padding, which the tokenizer adds
         body.config.pad_token_id = tokenizer.pad_token_id
@@ -141,6 +144,11 @@ def _body_and_head(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str,
     head.load_state_dict(load_file(folder / HEAD))
     check_finite_weights(head, folder)
     return _BodyAndHead(body, head), body, tuple(names)
+
+
+def _onnx(folder: Path) -> tuple[nn.Module, Any, tuple[str, ...]]:
+    model = OnnxModel(folder / ONNX, config := load_config(folder))
+    return model, model, tuple(str(config.id2label[i]) for i in range(config.num_labels))
 
 
 def _check_complete(missing: set[str]) -> None:

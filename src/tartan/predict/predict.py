@@ -23,14 +23,11 @@ from tartan.data.labelled import (
 from tartan.data.table import TABLES, Quoting, Row, format_of, open_table
 from tartan.data.tokenise import encode_texts
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
-from tartan.errors import UserError, printable
+from tartan.errors import UserError
 from tartan.files import write_durably
 from tartan.predict.writer import Writer
-from tartan.runs.folder import RESULT
+from tartan.runs.folder import model_folder
 from tartan.settings import Checked, Count, Fraction, Length
-
-LATEST = "latest"
-"""Value of `model` that asks for the classifier of the run that finished last."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +104,8 @@ class Counts:
 
 def predict_file(settings: Settings) -> Counts:
     """Predict the labels of each row of a file."""
-    model, target = _model_folder(settings), Path(settings.output).expanduser()
+    model = model_folder(settings.model, settings.runs_dir)
+    target = Path(settings.output).expanduser()
     written_as = format_of(target, ("csv", "tsv", "jsonl", "parquet"))
     if written_as is None or (written_as.kind == "parquet" and written_as.compression):
         raise UserError(f"output={target}: the name must end in .csv, .tsv, .jsonl or .parquet")
@@ -159,16 +157,3 @@ def _texts(chunk: Sequence[Row], columns: Columns) -> tuple[list[str], list[str]
     if columns.pair is None:
         return texts, None
     return texts, [text_of(row, columns.pair) for row in chunk]
-
-
-def _model_folder(settings: Settings) -> Path:
-    """Return the folder that `model` names, or of the run that finished last, which is printed."""
-    model, runs = Path(settings.model).expanduser(), Path(settings.runs_dir).expanduser()
-    if settings.model != LATEST or model.exists():
-        return model
-    results = [r for r in runs.rglob(f"[!.]*/{RESULT}") if (r.parent / "classifier").is_dir()]
-    if not results:
-        raise UserError(f"model={LATEST}: no finished run with a classifier below {runs}")
-    model = max(results, key=lambda result: result.stat().st_mtime_ns).parent
-    print(printable(f"model {model}"), flush=True)
-    return model

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.errors import UserError
+from tartan.errors import UserError, printable
 from tartan.files import check_written_folder, process_lock, read_yaml
 from tartan.launch import is_main_process
 from tartan.settings import differing
@@ -29,6 +29,8 @@ INPUTS = "inputs.json"
 """File with fingerprints of the data that a run was started with."""
 CONFIG = "config.yaml"
 LOCK = "run.lock"
+LATEST = "latest"
+"""Name of the classifier of the run that finished last."""
 ELSEWHERE = "name another folder: hydra.run.dir=FOLDER, for a sweep hydra.sweep.dir=FOLDER"
 _PLACES = ("hydra.searchpath=", "hydra.sweep.dir=", "hydra.sweep.subdir=")
 
@@ -171,3 +173,16 @@ def _leaves(node: Any, key: str = "") -> Iterator[tuple[str, Any]]:
 
 def _changes_no_training(option: str) -> bool:
     return any(option == name or option.startswith(f"{name}.") for name in NOT_OF_TRAINING)
+
+
+def model_folder(name: str, runs_dir: str) -> Path:
+    """Return the folder `name`; for `latest` that of the run that finished last, and print it."""
+    model, runs = Path(name).expanduser(), Path(runs_dir).expanduser()
+    if name != LATEST or model.exists():
+        return model
+    results = [r for r in runs.rglob(f"[!.]*/{RESULT}") if (r.parent / "classifier").is_dir()]
+    if not results:
+        raise UserError(f"model={LATEST}: no finished run with a classifier below {runs}")
+    model = max(results, key=lambda result: result.stat().st_mtime_ns).parent
+    print(printable(f"model {model}"), flush=True)
+    return model

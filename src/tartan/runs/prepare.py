@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, cast
@@ -32,14 +32,16 @@ from tartan.data.prepared import (
 from tartan.encoders.pretrained import load_encoder
 from tartan.errors import UserError, first_line
 from tartan.evaluation.metrics import check_higher_is_better, check_metric
+from tartan.files import read_yaml
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import check_weighting
 from tartan.methods.stage import Stage
 from tartan.methods.trainer import Precision
 from tartan.objectives.classification import class_weights
-from tartan.runs.folder import as_given, option_of
+from tartan.runs.folder import CONFIG, as_given, option_of
 from tartan.settings import (
     STRICT,
+    TARGET,
     Checked,
     Count,
     Natural,
@@ -53,6 +55,10 @@ from tartan.settings import (
 log = logging.getLogger(__name__)
 
 Nodes = Mapping[str, Mapping[str, Any]]
+
+_OF_DATA = ("task", "auxiliary", "encoder")
+_SHIPPED = tuple(f"tartan.{package}." for package in ("data", "encoders", "objectives"))
+"""Packages whose classes a run's folder, which may be another's, can have built."""
 
 _OF_STAGES = {
     "accumulate_grad_batches", "barebones", "callbacks", "check_val_every_n_epoch",
@@ -146,6 +152,34 @@ def overrides_of_run() -> list[str]:
     return as_given(HydraConfig.get().overrides.task) if HydraConfig.initialized() else []
 
 
+def take_options_of(run: Path, config: DictConfig) -> None:
+    """Take from the run's folder what it trained on and began with, if the command has no other."""
+    given = {option_of(override).partition(".")[0] for override in overrides_of_run()}
+    if not (run / CONFIG).is_file() or "experiment" in given:
+        if given.isdisjoint({"task", "experiment"}):
+            raise UserError(f"{run / CONFIG} does not exist; name the labelled texts: task=...")
+        return
+    stored: Any = read_yaml(run / CONFIG)
+    for group in set(_OF_DATA) - given:
+        for target in _targets(stored[group]):
+            try:
+                home = get_class(target).__module__ if target.startswith(_SHIPPED) else ""
+            except (ImportError, ValueError) as error:
+                raise UserError(f"{run / CONFIG}: {target}: {first_line(error)}") from error
+            if not home.startswith(_SHIPPED):
+                raise UserError(f"{run / CONFIG} names {target}; choose it yourself: {group}=...")
+        config[group] = OmegaConf.create(stored[group])
+
+
+def _targets(node: Any) -> Iterator[str]:
+    """Yield the names of the classes and functions that building a node would call."""
+    for key, value in node.items() if isinstance(node, dict) else enumerate(node):
+        if key == TARGET:
+            yield str(value)
+        elif isinstance(value, dict | list):
+            yield from _targets(value)
+
+
 def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     """Check all options of `config`, and return the method's enabled stages."""
     settings = run_settings(config)
@@ -164,6 +198,10 @@ def enabled_stages(config: DictConfig) -> dict[str, Stage]:
     if adapts == any(module_class(stage).trains_end_task for stage in stages.values()):
         wrong = "trains an end task, and this task is none" if adapts else "has no end task"
         raise UserError(f"method {method.name} {wrong}")
+    modules = map(module_class, stages.values())
+    mixes = any(module.trains_end_task and module.trains_auxiliaries for module in modules)
+    if not (mixes or str(config.weighting.get("_target_", "")).endswith(".Uniform")):
+        log.warning("weighting is not read: method=%s does not mix tasks", method.name)
     return stages
 
 
@@ -262,8 +300,6 @@ def weighting_needs(
     auxiliaries = {name: auxiliary for name, (auxiliary, _) in prepared.auxiliaries.items()}
     modules = {name: module_class(stage) for name, stage in stages.items()}
     mixing = {n for n, m in modules.items() if m.trains_end_task and m.trains_auxiliaries}
-    if not (mixing or str(config.weighting.get("_target_", "")).endswith(".Uniform")):
-        log.warning("weighting is not read: method=%s does not mix tasks", config.method.name)
     needs = {}
     for name, stage in stages.items():
         tasks = auxiliaries_of(stage, auxiliaries)

@@ -1,0 +1,1 @@
+"""Exports a trained classifier to ONNX: `python -m src.export`."""

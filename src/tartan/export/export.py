@@ -1,0 +1,164 @@
+"""Writes a classifier in ONNX, after comparing it with the original on the run's dev texts."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from omegaconf import DictConfig
+
+from tartan.data.text_task import TextTask
+from tartan.encoders.onnx_model import ONNX, quantise, write_onnx
+from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
+from tartan.errors import UserError
+from tartan.predict.predict import Predictor
+from tartan.runs.folder import model_folder
+from tartan.runs.outcome import evaluated
+from tartan.runs.prepare import take_options_of
+from tartan.settings import Checked, build
+
+_ROUNDS = 3
+"""Number of times that each classifier predicts the dev texts, in turn, to be timed."""
+_BATCH = 32
+_WEIGHTS = (".safetensors", ".onnx")
+_CLOSE = 1e-4
+"""Largest difference of a probability that rounding makes."""
+
+
+@dataclass(frozen=True)
+class Settings(Checked):
+    """The options of `conf/export.yaml`, where each is explained."""
+
+    model: str
+    format: Literal["onnx", "onnx-int8"] = "onnx"
+    output: str | None = None
+    max_loss: float = 0.005
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What a classifier reaches on dev, the size of its weights, and its speed."""
+
+    score: float
+    megabytes: float
+    texts_s: float
+
+
+@dataclass(frozen=True)
+class Exported:
+    """A classifier in ONNX beside the original, on `texts` dev texts.
+
+    `changed` is the number of those with another label, `difference` the largest of a probability.
+    """
+
+    folder: Path
+    metric: str
+    texts: int
+    changed: int
+    difference: float
+    before: Measured
+    after: Measured
+
+    @property
+    def loss(self) -> float:
+        """What the task's metric on dev has lost."""
+        return self.before.score - self.after.score
+
+    @property
+    def words(self) -> str:
+        """The comparison in a line."""
+        faster = self.after.texts_s / self.before.texts_s
+        return (
+            f"{self.metric} on {self.texts:,} dev texts {self.before.score:.4f} before and "
+            f"{self.after.score:.4f} after, {self.changed} with another label; {faster:.2f} times "
+            f"as fast, {self.after.megabytes:.1f} instead of {self.before.megabytes:.1f} MB"
+        )
+
+
+def export(settings: Settings, config: DictConfig) -> Exported:
+    """Write the classifier of `settings.model` in ONNX into a folder like its own.
+
+    Its dev texts are those of the run, or of the task that the command names in `config`.
+
+    Raises:
+        UserError: the export differs from the original, or loses more than `max_loss` on dev.
+    """
+    model = model_folder(settings.model, str(config.paths.runs_dir))
+    folder = model / "classifier" if (model / "classifier").is_dir() else model
+    written = folder.with_name(f"{folder.name}-{settings.format}")
+    target = Path(settings.output).expanduser() if settings.output else written
+    if target.exists():
+        raise UserError(f"{target} exists already; remove it, or name another: output=FOLDER")
+    classifier = load_classifier(folder)
+    take_options_of(folder.parent, config)
+    task = build(config.task, "task").load()
+    if not isinstance(task, TextTask) or tuple(task.labels) != classifier.labels:
+        raise UserError(f"model={model} has other labels than its task; name its own: task=...")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
+        draft = Path(scratch) / target.name
+        _write(folder, classifier, draft, settings.format)
+        exported = _compare(config, task, folder, draft)
+        if settings.format == "onnx" and exported.difference > _CLOSE:
+            raise UserError(f"probabilities in ONNX differ by up to {exported.difference:.2g}")
+        if exported.loss > settings.max_loss:
+            raise UserError(f"{settings.format} is not written: {exported.words}")
+        draft.rename(target)
+    return replace(exported, folder=target)
+
+
+def _write(folder: Path, classifier: SavedClassifier, draft: Path, kind: str) -> None:
+    """Write the folder's files but for its weights, and those in ONNX."""
+    shutil.copytree(folder, draft, ignore=shutil.ignore_patterns("*.safetensors*"))
+    body: Any = getattr(classifier.model, "body", classifier.model)
+    body.config.id2label = dict(enumerate(classifier.labels))
+    body.config.save_pretrained(draft)
+    types = "token_type_ids" in classifier.tokenizer.model_input_names
+    write_onnx(classifier.model, body, types, draft / ONNX)
+    if kind == "onnx-int8":
+        whole = draft / ONNX
+        quantise(whole, draft / "int8.onnx")
+        (draft / "int8.onnx").replace(whole)
+
+
+def _compare(config: DictConfig, task: TextTask, original: Path, draft: Path) -> Exported:
+    """Predict the dev texts by both classifiers in turn, as `tartan predict` does on a CPU."""
+    texts, pairs = task.dev.texts, task.dev.pairs
+    classifiers = [load_classifier(folder) for folder in (original, draft)]
+    predictors = [
+        Predictor(own, torch.device("cpu"), _BATCH, own.max_length or task.max_length)
+        for own in classifiers
+    ]
+    probabilities = [predictor.predict(texts, pairs) for predictor in predictors]
+    seconds: list[list[float]] = [[], []]
+    for _ in range(_ROUNDS):
+        for predictor, times in zip(predictors, seconds, strict=True):
+            began = time.perf_counter()
+            predictor.predict(texts, pairs)
+            times.append(time.perf_counter() - began)
+
+    def measured(folder: Path, predicted: NDArray[np.float32], times: list[float]) -> Measured:
+        logits = torch.from_numpy(predicted).clamp_min(1e-12).log()
+        metrics = evaluated(config, task, task.dev, lambda _: logits).compute(any_unseen=False)
+        size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in _WEIGHTS)
+        return Measured(float(metrics[task.metric]), size / 1e6, len(texts) / median(times))
+
+    before, after = map(measured, (original, draft), probabilities, seconds)
+    labels = [one.argmax(axis=1) for one in probabilities]
+    return Exported(
+        folder=draft,
+        metric=task.metric,
+        texts=len(texts),
+        changed=int((labels[0] != labels[1]).sum()),
+        difference=float(np.abs(probabilities[0] - probabilities[1]).max()),
+        before=before,
+        after=after,
+    )

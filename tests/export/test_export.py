@@ -1,0 +1,85 @@
+"""Classifiers in ONNX predict what the original does, and read no file beside them."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import onnx
+import pytest
+import torch
+
+from tartan.encoders.onnx_model import ONNX, write_onnx
+from tartan.encoders.saved_classifier import load_classifier
+from tartan.errors import UserError
+from tartan.predict.predict import Predictor
+from tests.predict.conftest import TEXTS, classifier  # noqa: F401
+from tests.predict.test_agreement import trained  # noqa: F401
+from tests.programs import called_for_text
+
+
+def probabilities(folder, batch_size=32):
+    own = load_classifier(folder)
+    return Predictor(own, torch.device("cpu"), batch_size, 32).predict(TEXTS)
+
+
+def exported(folder, target):
+    shutil.copytree(folder, target)
+    own = load_classifier(folder)
+    body = getattr(own.model, "body", own.model)
+    body.config.id2label = dict(enumerate(own.labels))
+    body.config.save_pretrained(target)
+    write_onnx(own.model, body, "token_type_ids" in own.tokenizer.model_input_names, target / ONNX)
+    return target
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"])
+def test_batches_of_any_size_and_length_have_the_same_probabilities(trained, tmp_path, kind):  # noqa: F811
+    *_, folder = trained(kind)
+    target = exported(folder, tmp_path / "onnx")
+    for batch_size in (1, 5):
+        found, expected = probabilities(target, batch_size), probabilities(folder, batch_size)
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_file_that_names_another_is_not_read(classifier, tmp_path):  # noqa: F811
+    folder = shutil.copytree(classifier, tmp_path / "hostile")
+    (tmp_path / "secret").write_bytes(bytes(400))
+    weight = onnx.TensorProto(name="w", data_type=onnx.TensorProto.FLOAT, dims=[100])
+    weight.data_location = onnx.TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="../secret")
+    output = onnx.helper.make_tensor_value_info("logits", onnx.TensorProto.FLOAT, [100])
+    nodes = [onnx.helper.make_node("Identity", ["w"], ["logits"])]
+    graph = onnx.helper.make_graph(nodes, "hostile", [], [output], [weight])
+    (folder / ONNX).write_bytes(onnx.helper.make_model(graph).SerializeToString())
+    with pytest.raises(UserError):
+        load_classifier(folder)
+
+
+@pytest.mark.slow
+def test_a_run_is_exported_and_predicted_or_refused_for_what_it_loses(
+    tmp_path, data_dir, toy_options, cache_dir
+):
+    common, method = f"cache_dir={cache_dir}", ("method=finetune", "auxiliary=none")
+    folder = "hydra.run.dir=run"
+    done = called_for_text("src.run", *toy_options, *method, folder, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+
+    def call(program, *options):
+        return called_for_text(f"src.{program}", *options, cwd=tmp_path)
+
+    refused = call("export", "model=run", "format=onnx-int8", "max_loss=-1", common)
+    assert refused.returncode == 1
+    assert len(refused.stderr.splitlines()) == 1
+    assert not (tmp_path / "run" / "classifier-onnx-int8").exists()
+    for kind, most in (("onnx", 1e-5), ("onnx-int8", 0.05)):
+        done = call("export", "model=run", f"format={kind}", "max_loss=1", common)
+        assert done.returncode == 0, done.stderr
+        written = tmp_path / "run" / f"classifier-{kind}"
+        difference = probabilities(written) - probabilities(tmp_path / "run")
+        assert abs(difference).max() <= most
+        options = (f"model={written}", f"input={data_dir}/toy/test.jsonl", f"output={kind}.csv")
+        assert call("predict", *options).returncode == 0
+    assert (tmp_path / "onnx.csv").read_text().count("\n") > 10
+    assert "exists already" in call("export", "model=run", common).stderr
