@@ -30,19 +30,16 @@ def test_no_temperature_of_a_grid_is_better(scale, offset):
         torch.nn.functional.cross_entropy(scores / t, torch.tensor(LABELS)).item() for t in grid
     ]
     assert found.temperature == pytest.approx(grid[np.argmin(losses)], rel=4e-3)
-    assert found.log_loss_after <= min(min(losses), found.log_loss_before) + 1e-8
-    for temperature, bins, error in (
-        (1.0, found.bins_before, found.ece_before),
-        (found.temperature, found.bins_after, found.ece_after),
-    ):
+    assert found.after.log_loss <= min(min(losses), found.before.log_loss) + 1e-8
+    for temperature, side in ((1.0, found.before), (found.temperature, found.after)):
         probabilities = torch.softmax(scores / temperature, dim=1)
         expected = multiclass_calibration_error(probabilities, torch.tensor(LABELS), 4, n_bins=15)
-        assert error == pytest.approx(expected.item(), abs=1e-6)
-        assert sum(one.examples for one in bins) == 300
+        assert side.ece == pytest.approx(expected.item(), abs=1e-6)
+        assert sum(side.examples) == 300
     if scale > 1:
-        assert found.ece_after < found.ece_before
+        assert found.after.ece < found.before.ece
 
 
 def test_where_every_text_is_right_the_scores_stay():
     found = calibrate(20 * np.eye(4)[LABELS], LABELS)
-    assert (found.temperature, found.ece_after) == (1.0, found.ece_before)
+    assert (found.temperature, found.after) == (1.0, found.before)

@@ -129,20 +129,19 @@ class EndTaskClassifier(TaskModule):
 
         All processes call this; those that are not the main one get None.
         """
-        head, objective = self._evaluated()[0].head, self._evaluated()[0].objective
+        task, _ = self._evaluated()
         # texts of similar length together, which saves padding
         order = sorted(range(len(texts)), key=lambda i: len("".join(texts[i])))
 
         def read(encoder: Encoder) -> Tensor:
             reader, logits = require_text_encoder(encoder, "a text"), []
-            body = encoder.body.to(device)
-            head.to(device)
+            body, head = encoder.body.to(device), task.head.to(device)
             with evaluating(body, head):
                 for start in range(0, len(order), batch_size):
                     some = [texts[i] for i in order[start : start + batch_size]]
                     inputs = inputs_of(some, reader, self.max_length)
                     inputs = {name: value.to(device) for name, value in inputs.items()}
-                    logits.append(head(objective.features(body, inputs)).cpu())
+                    logits.append(head(task.objective.features(body, inputs)).cpu())
             body.to(self.device)
             head.to(self.device)
             return torch.cat(logits)[torch.tensor(order).argsort()]

@@ -8,14 +8,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 
+import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
+from numpy.typing import NDArray
 
 from tartan.core.task_names import parts_of
 from tartan.encoders.saved_classifier import CALIBRATION
 from tartan.errors import UserError
-from tartan.evaluation.calibration import Bin, Calibration
+from tartan.evaluation.calibration import Calibration, Reliability
 from tartan.figures import (
     draw_mean,
     draw_task_lines,
@@ -226,27 +228,24 @@ def weights_of(setting: Setting, remarks: list[str]) -> pd.DataFrame | None:
 
 
 def draw_reliability(bench: Benchmark, remarks: list[str]) -> Figure | None:
-    """Draw accuracy by score, before and after the temperature; None without any.
-
-    The legend has the mean over seeds of the expected calibration error, before and after.
-    """
+    """Draw accuracy by score, before and after the temperature, of all seeds; None without any."""
     fitted = {setting: calibrations_of(setting, remarks) for setting in bench.settings}
     if not any(fitted.values()):
         return None
-    picture, (left, right) = figure(7.2, 4.4, bench.label, columns=2, sharey=True)
+    picture, panels = figure(7.2, 4.4, bench.label, columns=2, sharey=True)
     for index, (setting, runs) in enumerate(fitted.items()):
-        if not runs:
-            continue
-        before, after = fmean(r.ece_before for r in runs), fmean(r.ece_after for r in runs)
-        label = f"{figure_text(setting.label)}: error {100 * before:.1f} to {100 * after:.1f} %"
-        bins = [r.bins_before for r in runs], [r.bins_after for r in runs]
-        for axes, points in zip((left, right), map(pooled, bins), strict=True):
-            axes.plot(*(100 * points).T.to_numpy(), label=label, markersize=4, **style(index))
-    for axes, title in ((left, "softmax of the logits"), (right, "with the temperature")):
+        sides = [run.before for run in runs], [run.after for run in runs]
+        # in words the mean over seeds of the expected calibration error
+        errors = " to ".join(f"{100 * fmean(r.ece for r in side):.1f}" for side in sides if side)
+        label = f"{figure_text(setting.label)}: error {errors} %"
+        for axes, side in zip(panels, sides, strict=True):
+            if side:
+                axes.plot(*pooled(side), label=label, markersize=4, **style(index))
+    for axes, title in zip(panels, ("softmax of the logits", "with the temperature"), strict=True):
         axes.plot([0, 100], [0, 100], color="0.6", linewidth=1, linestyle=":", zorder=0)
         axes.set_title(title, loc="left", fontsize=9)
         axes.set_xlabel("highest score (%)")
-    left.set_ylabel("right texts (%; dotted: as the score says)")
+    panels[0].set_ylabel("right texts (%; dotted: as the score says)")
     legend_below(picture, columns=1)
     return picture
 
@@ -263,12 +262,11 @@ def calibrations_of(setting: Setting, remarks: list[str]) -> list[Calibration]:
     return stored
 
 
-def pooled(runs: Sequence[Sequence[Bin]]) -> pd.DataFrame:
-    """Return mean confidence and accuracy of the texts of all runs, by bin that has some."""
-    table = pd.DataFrame(
-        [{"place": i, **b.model_dump()} for run in runs for i, b in enumerate(run)]
-    )
-    columns = ["confidence", "accuracy"]
-    table[columns] = table[columns].mul(table["examples"], axis=0)
-    sums = table.groupby("place").sum()
-    return sums[columns].div(sums["examples"], axis=0).dropna()
+def pooled(runs: Sequence[Reliability]) -> NDArray[np.float64]:
+    """Return confidence and accuracy of all runs' texts in percent, `(2, bins with texts)`."""
+    counts = np.array([run.examples for run in runs])
+    shares = np.array([[run.confidence for run in runs], [run.accuracy for run in runs]])
+    total = counts.sum(axis=0)
+    sums = 100 * (counts * shares).sum(axis=1)
+    points: NDArray[np.float64] = sums[:, total > 0] / total[total > 0]
+    return points
