@@ -57,6 +57,8 @@ def test_a_race_that_is_killed_goes_on_and_ends_with_a_classifier(options, tmp_p
     assert frame["fold"].value_counts().size == 2
     assert "test texts" in (folder / "comparison.md").read_text()
     assert "How it was chosen" in (folder / "best" / "classifier" / "README.md").read_text()
+    calibration = json.loads((folder / "best" / "result.json").read_text())["calibration"]
+    assert calibration["examples"] == len(frame)  # the texts that were held out, not the last dev
 
     other = called_for_text("src.compare", *options, "steps=5", cwd=tmp_path)
     assert other.returncode == 1

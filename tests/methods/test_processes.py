@@ -50,6 +50,10 @@ def ran(tmp_path):
     return call
 
 
+def temperature(run):
+    return json.loads((run / "classifier" / "calibration.json").read_text())["temperature"]
+
+
 @pytest.mark.slow
 @pytest.mark.longest
 def test_two_processes_give_the_run_of_one_also_after_a_kill(command, ran, tmp_path):
@@ -109,6 +113,7 @@ def test_methods_in_several_processes(method, options, counts, command, ran):
     for count in counts:
         run = ran(whole, str(count), *several(count))
         assert all(difference(one, run, stage) < NEAR for stage in STAGES[method])
+        assert temperature(run) == pytest.approx(temperature(one), rel=1e-4)
 
 
 @pytest.mark.processes
@@ -138,6 +143,7 @@ def test_a_sharded_run_goes_on_after_a_kill(command, ran, tmp_path):
     code, _ = disturbed([*whole, "hydra.run.dir=killed"], tmp_path, killed, kill_one)
     assert code != 0
     assert difference(undisturbed, ran(whole, "killed"), "joint") == 0
+    assert temperature(killed) == temperature(undisturbed)
     assert "continues after step" in ran.output
 
 
