@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import defaultdict
 
 import numpy as np
 import pandas as pd
 import pytest
 import torch
+from lightning.pytorch import Trainer
+from torch.utils.data import DataLoader
 from transformers import pipeline
 
+from tartan import MetaTartan, TartanData
 from tartan.predict.predict import Settings, predict_file
 from tartan.runs.prepare import enabled_stages, prepare
 from tartan.runs.run import run_experiment
+from tests.conftest import REAL_DATA
 from tests.in_process import config_of
 
 FRUITS, COLOURS = ("apple", "pear"), ("red", "blue")
@@ -81,3 +87,49 @@ def test_a_text_gets_all_labels_above_their_thresholds(table, options, tmp_path)
     card = (folder / "README.md").read_text()
     assert "thresholds.json" in card
     assert "softmax" not in card
+
+
+def test_in_a_program_thresholds_are_stored_with_the_weights(tmp_path, cache_dir):
+    rows = [{"text": f"{f} {c} {i}", "label": [f, c][: i % 3]} for i in range(60)
+            for f, c in [(FRUITS[i % 2], COLOURS[i // 2 % 2])]]  # fmt: skip
+    options = {"kind": "multi_label", "encoder": "tiny", "max_length": 16, "cache_dir": cache_dir}
+    data = TartanData(rows, auxiliaries={"tapt": "task"}, **options)
+    module = MetaTartan.for_data(data, lr=1e-3)
+    quiet = {"logger": False, "enable_progress_bar": False, "enable_model_summary": False}
+    trainer = Trainer(
+        max_steps=4, val_check_interval=2, accelerator="cpu", default_root_dir=tmp_path, **quiet
+    )
+    trainer.fit(module, datamodule=data)
+    best = trainer.checkpoint_callback.best_model_path
+    scores = trainer.test(module, datamodule=data, ckpt_path="best", verbose=False)[0]
+    again = MetaTartan.load_from_checkpoint(best)
+    assert again.metrics.thresholds.tolist() == module.metrics.thresholds.tolist() != [0.5] * 4
+    test = TartanData(rows[:6], test=rows, dev=rows, **options)  # other, fewer labels in train
+    same = Trainer(accelerator="cpu", **quiet).test(again, datamodule=test, verbose=False)[0]
+    assert same["test/macro_f1"] != scores["test/macro_f1"]
+    (predicted,) = Trainer(accelerator="cpu", **quiet).predict(again, DataLoader(["red apple"]))
+    above = predicted["probabilities"][0].double() > again.metrics.thresholds
+    assert predicted["label"] == [[n for n, one in zip(again.labels, above, strict=True) if one]]
+
+
+@pytest.mark.slow
+def test_sentences_get_their_relations(tmp_path, cache_dir):
+    """SciERC's rows of one sentence are its labels; a few steps rank them better than chance."""
+    if not REAL_DATA.is_dir():
+        pytest.skip("needs the real data")
+    relations = defaultdict(set)
+    for line in (REAL_DATA / "scierc" / "train.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        relations[re.sub(r"(\[\[|\]\]|<<|>>) ", "", row["text"])].add(row["label"])
+    rows = [{"text": text, "label": sorted(own)} for text, own in relations.items()][:600]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    options = ["task=multi_label", f"task.train={tmp_path}/rows.jsonl", "encoder=minilm"]
+    options += [f"cache_dir={cache_dir}", "max_steps=60", "trainer.enable_progress_bar=false"]
+    result = run_experiment(config_of(["+experiment=custom_finetune", *options]), tmp_path / "run")
+    examples, counts = result.train.examples, result.train.labels
+    chance = sum(counts.values()) / len(counts) / examples  # of the mean average precision
+    assert result.test.whole.metrics["average_precision"] > chance + 0.05
+    given = Settings(str(tmp_path / "run"), f"{tmp_path}/rows.jsonl", f"{tmp_path}/out.jsonl")
+    assert predict_file(given).rows == 600
+    frame = pd.read_json(tmp_path / "out.jsonl", lines=True)
+    assert set(frame["predicted_labels"].explode().dropna()) <= set(result.labels)

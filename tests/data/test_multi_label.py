@@ -114,6 +114,13 @@ def test_thresholds_have_the_best_f1_and_move_to_one_half():
         np.argsort(moved, axis=0, kind="stable") == np.argsort(scores, axis=0, kind="stable")
     ).all()
 
+    # a text's threshold is of texts that are not its own: changing its code changes not its score
+    texts = [f"text {number // 2}" for number in range(60)]
+    before, codes[:2] = KIND.judged_apart(scores, codes, texts), 1 - codes[:2]
+    after = KIND.judged_apart(scores, codes, texts)
+    assert (before[:2] == after[:2]).all()
+    assert (before != after).any()
+
 
 def test_metrics_are_those_of_scikit_learn_at_the_chosen_thresholds():
     generator = torch.Generator().manual_seed(0)

@@ -33,7 +33,7 @@ class Predictions:
     """What the methods predict for the held-out examples of the folds so far."""
 
     labels: NDArray[Any]  # codes (see `TaskKind`), (examples,) or (examples, labels)
-    probabilities: Mapping[str, NDArray[np.float32]]  # or other scores by method, as many
+    probabilities: Mapping[str, NDArray[np.floating]]  # or other scores by method, as many
     metric: Metric  # the task's; higher is better
 
     @cached_property

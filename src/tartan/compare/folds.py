@@ -82,8 +82,10 @@ def write_folds(task: TextTask, rows: Sequence[Row], fold_of: NDArray[int64], fo
 
 def task_options(task: TextTask, train: Path, dev: Path | None) -> list[str]:
     """Return the options by which a run reads these tables; without `dev` a part is held out."""
+    separator = task.notes["columns"].get("separator")
     return [
         f"task.name={quoted(task.name)}",
+        f"task.separator={'null' if separator is None else quoted(separator)}",
         f"task.kind={task.kind.name}",
         f"task.metric={task.metric}",
         f"task.max_length={task.max_length}",

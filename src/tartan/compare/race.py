@@ -14,6 +14,7 @@ from statistics import fmean
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from tartan.compare.decision import Predictions, going_on, joined, winner
 from tartan.compare.folds import (
@@ -77,7 +78,7 @@ class Race:
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])
         print(_table(plan), flush=True)
-        methods, parts = list(request.methods), list[Predictions]()
+        methods, parts, raw = list(request.methods), list[Predictions](), list[Predictions]()
         durations: list[float] = []  # of the runs so far [s]
         for fold in range(folds):
             expected = fmean(durations or [plan.run_seconds])
@@ -88,7 +89,8 @@ class Race:
             most = duration(min(left, ((folds - fold) * len(methods) + 1) * expected))
             names = ", ".join(methods)
             print(f"fold {fold + 1} of {folds}: {names}; at most {most} left", flush=True)
-            parts.append(self._fold(fold, methods))
+            raw.append(self._fold(fold, methods))
+            parts.append(self._judged(raw[-1], fold_of == fold))
             durations += [plan.start + seconds for seconds in self._seconds(fold, methods)]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
         chosen = winner(joined(parts, methods))
@@ -96,7 +98,7 @@ class Race:
         best = request.folder / "best"
         held_out = self._tables / "0" / "held_out.jsonl"
         self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
-        every, classifier = joined(parts, [chosen]), best / "classifier"
+        every, classifier = joined(raw, [chosen]), best / "classifier"
         # dev was trained on here
         task.kind.save_held_out(classifier, task.labels, every.probabilities[chosen], every.labels)
         test = self._predicted({chosen: best}, TEST) if len(task.test) else None
@@ -171,6 +173,13 @@ class Race:
                 self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
         runs = {method: folder / method for method in methods}
         return self._predicted(runs, f"{fold}/held_out.jsonl")
+
+    def _judged(self, raw: Predictions, held_out: NDArray[np.bool_]) -> Predictions:
+        """Return predictions with scores as metrics compare them (see `TaskKind.judged_apart`)."""
+        rows = zip(self._rows, held_out, strict=True)
+        texts, kind = [row["text"] for row, own in rows if own], self._task.kind
+        scores = {m: kind.judged_apart(s, raw.labels, texts) for m, s in raw.probabilities.items()}
+        return replace(raw, probabilities=scores)
 
     def _seconds(self, fold: int, methods: Sequence[str]) -> list[float]:
         """Return how long each method's training on a fold took [s]."""

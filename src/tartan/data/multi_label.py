@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -174,7 +175,7 @@ class MultiLabel(TaskKind):
             if columns.separator is None:
                 raise UserError(
                     f"{place_of(row, columns.label)} is text; say what is between labels: "
-                    "task.separator=';'"
+                    "\"task.separator=';'\""
                 )
             value = [part for part in value.split(columns.separator) if part.strip()]
         if not isinstance(value, list | tuple):
@@ -294,6 +295,16 @@ class MultiLabel(TaskKind):
         codes: NDArray[Any],
     ) -> None:
         self.save_thresholds(folder, labels, best_thresholds(scores, codes).tolist())
+
+    def judged_apart(
+        self, scores: NDArray[np.floating], codes: NDArray[Any], texts: Sequence[str]
+    ) -> NDArray[np.floating]:
+        # of two halves, each has the thresholds that are best in the other
+        half = np.array([zlib.crc32(text.encode()) % 2 == 0 for text in texts])
+        shown = np.empty(scores.shape)
+        for own in (half, ~half):
+            shown[own] = centred(scores[own], best_thresholds(scores[~own], codes[~own]))
+        return shown
 
     def judged(
         self, scores: NDArray[np.floating], folder: Path, labels: Sequence[str]

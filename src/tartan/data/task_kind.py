@@ -173,6 +173,12 @@ class TaskKind:
     ) -> None:
         """Write it anew by scores `(texts, labels)` of texts that were not trained on."""
 
+    def judged_apart(
+        self, scores: NDArray[np.floating], codes: NDArray[Any], texts: Sequence[str]
+    ) -> NDArray[np.floating]:
+        """Return scores for metrics, none of which depends on the code of its own text."""
+        return scores
+
     def judged(
         self, scores: NDArray[np.floating], folder: Path, labels: Sequence[str]
     ) -> NDArray[np.floating]:
