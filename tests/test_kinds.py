@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 import pandas as pd
@@ -133,3 +133,42 @@ def test_sentences_get_their_relations(tmp_path, cache_dir):
     assert predict_file(given).rows == 600
     frame = pd.read_json(tmp_path / "out.jsonl", lines=True)
     assert set(frame["predicted_labels"].explode().dropna()) <= set(result.labels)
+
+
+@pytest.mark.parametrize("encoder", ["tiny", pytest.param("minilm", marks=pytest.mark.slow)])
+def test_a_text_gets_a_number(encoder, tmp_path, cache_dir):
+    """How many relations a sentence of SciERC states; made-up texts where this is not slow.
+
+    Transformers gives the same numbers, which correlate as the run says.
+    """
+    texts = {f"{COLOURS[i % 2]} apple {i}": 300 * (i % 2) + i for i in range(80)}
+    if encoder == "minilm":
+        if not REAL_DATA.is_dir():
+            pytest.skip("needs the real data")
+        lines = (REAL_DATA / "scierc" / "train.jsonl").read_text().splitlines()
+        sentences = (re.sub(r"(\[\[|\]\]|<<|>>) ", "", json.loads(line)["text"]) for line in lines)
+        texts = dict(Counter(sentences).most_common()[::4])
+    table = pd.DataFrame({"text": texts.keys(), "relations": texts.values()})
+    table.to_csv(tmp_path / "counts.csv", index=False)
+    options = ["task=regression", f"task.train={tmp_path}/counts.csv", "task.label=relations"]
+    options += [f"encoder={encoder}", "max_steps=30", f"cache_dir={cache_dir}"]
+    options += ["trainer.enable_progress_bar=false", "task.max_length=64"]
+    options += ["trainer.precision=32-true"]
+    result = run_experiment(config_of(["+experiment=custom_finetune", *options]), tmp_path / "run")
+    assert (result.data["kind"], result.metric) == ("regression", "spearman")
+    folder = tmp_path / "run" / "classifier"
+    predict_file(Settings(str(folder), f"{tmp_path}/counts.csv", f"{tmp_path}/out.csv"))
+    found = pd.read_csv(tmp_path / "out.csv")
+    splits = pd.read_csv(tmp_path / "run" / "splits.csv", encoding="utf-8-sig")["split"]
+    test = found[(splits == "test").to_numpy()]
+    metrics = result.test.whole.metrics
+    for name in ("spearman", "pearson"):
+        value = test["relations"].corr(test["predicted_value"], method=name)
+        assert metrics[name] == pytest.approx(value, abs=1e-3)
+    errors = (test["relations"] - test["predicted_value"]).pow(2)
+    assert metrics["loss"] == pytest.approx(errors.mean(), rel=1e-3)
+    assert metrics["pearson"] > 0.2
+    classifier = pipeline("text-classification", str(folder), function_to_apply="none")
+    scores = [one["score"] for one in classifier(test["text"].tolist())]
+    assert np.allclose(scores, test["predicted_value"], rtol=1e-4, atol=1e-4)
+    assert "Probabilities" not in (folder / "README.md").read_text()

@@ -229,6 +229,7 @@ class Race:
             probabilities[method] = filled.to_numpy("float32")
         index = {name: position for position, name in enumerate(names)}
         codes = np.array([kind.code(kind.label_of(label), index) for label in frame["label"]])
+        codes = codes.astype("float32") if codes.dtype == "float64" else codes
         metric = kind.named[self._task.metric](**kind.sizes(len(names)))
         return Predictions(codes, probabilities, metric)
 

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Literal, TypeAlias
 
 from tartan.data.labelled import Columns, choose_columns
+from tartan.data.multi_label import MultiLabel
 from tartan.data.table import Quoting, Table, joined, open_hub, open_table, selected
-from tartan.data.task_kind import TaskKind
 from tartan.data.text_task import SPLITS, TextSource
 from tartan.errors import UserError
 from tartan.settings import Below1, Part
@@ -18,7 +18,7 @@ from tartan.settings import Below1, Part
 log = logging.getLogger(__name__)
 
 EmptyLabel: TypeAlias = Literal["refused", "unlabelled"]
-KindName: TypeAlias = Literal["single_label", "multi_label"]
+KindName: TypeAlias = Literal["single_label", "multi_label", "regression"]
 _USUAL = {"train": ("train",), "dev": ("validation", "dev", "val", "valid"), "test": ("test",)}
 """Names that data sets give to their splits."""
 _SPLIT = "split"  # name of a column that says which split a row belongs to
@@ -43,7 +43,7 @@ class FileTask(TextSource):
             text of the task; otherwise such a row is an error.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it. Of several labels a text, columns of 0 and 1.
-        kind: `multi_label` where a text has several labels, or none.
+        kind: `multi_label` where a text has several labels, or none; `regression` for a number.
         separator: what is between several labels in a column of text.
         text_pair: the column of second texts, which makes pairs of them; None for single texts.
         quoting: `none` where double quotes in CSV and TSV are ordinary characters.
@@ -95,7 +95,8 @@ class FileTask(TextSource):
         if not train.columns:
             raise UserError(f"{train.source} holds no examples")
         columns = choose_columns(train, self.text, self.label, self.text_pair)
-        if self.kind == TaskKind.name and (self.separator or isinstance(columns.label, tuple)):
+        several = self.separator is not None or isinstance(columns.label, tuple)
+        if several and self.kind != MultiLabel.name:
             raise UserError("task.separator and lists of columns are for task.kind=multi_label")
         columns = replace(columns, separator=self.separator)
         if (columns.text, columns.label) != (self.text or "text", self.label or "label"):

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tartan.data.multi_label import MultiLabel
+from tartan.data.regression import RegressionKind
 from tartan.data.task_kind import TaskKind
 
-KINDS: Mapping[str, TaskKind] = {kind.name: kind for kind in (TaskKind(), MultiLabel())}
+KINDS: Mapping[str, TaskKind] = {
+    kind.name: kind for kind in (TaskKind(), MultiLabel(), RegressionKind())
+}
 """The kinds by the values of `task.kind`."""
 
 

@@ -7,7 +7,7 @@ import math
 import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -31,7 +31,13 @@ from tartan.core.seeding import generator_for
 from tartan.data.labelled import Columns, one_label, place_of
 from tartan.data.splits import iterative_split
 from tartan.data.table import Row
-from tartan.data.task_kind import Nodes, TaskKind, check_folds
+from tartan.data.task_kind import (
+    Nodes,
+    TaskKind,
+    check_folds,
+    check_no_label_options,
+    without_classes,
+)
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
@@ -69,11 +75,7 @@ class MultiLabelClassification(Classification):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.class_weights is not None or self.label_smoothing:
-            raise UserError(
-                "classifier: class_weights and label_smoothing are of single labels, and not of "
-                f"task.kind={self.kind}"
-            )
+        check_no_label_options(self)
 
     def new_head(self, encoder: TextEncoder) -> ClassifierHead:
         return MultiLabelHead(encoder.hidden_size, self.classes, self.dropout, self.pooling)
@@ -245,12 +247,7 @@ class MultiLabel(TaskKind):
         return iterative_split(labels, groups, sizes, generator_for(0, "multi-label folds"))
 
     def objective(self, classification: Any, codes: Sequence[Any]) -> Any:
-        if type(classification) is Classification:
-            options = {f.name: getattr(classification, f.name) for f in fields(classification)}
-            return MultiLabelClassification(**options)
-        if getattr(classification, "kind", None) != self.name:
-            raise UserError(f"classifier: {type(classification).__name__} is of single labels")
-        return classification
+        return self.retyped(classification, MultiLabelClassification)
 
     def loss(self, logits: Tensor, codes: Tensor) -> Tensor:
         return F.binary_cross_entropy_with_logits(logits, codes.to(logits.dtype))
@@ -263,8 +260,7 @@ class MultiLabel(TaskKind):
         f1 = {TARGET: f"{folder}.{MultilabelF1Score.__name__}"}
         ours = {f"{average}_f1": {**f1, "average": average} for average in ("macro", "micro")}
         precision = {TARGET: f"{folder}.{MultilabelAveragePrecision.__name__}"}
-        given = {n: node for n, node in nodes.items() if ".Multiclass" not in str(node.get(TARGET))}
-        return {**ours, "average_precision": precision, **given}
+        return {**ours, "average_precision": precision, **without_classes(nodes)}
 
     def sizes(self, labels: int) -> dict[str, int]:
         return {"num_labels": labels}

@@ -91,7 +91,7 @@ class TartanData(TaskData):
             text of the task, which `task` in `auxiliaries` reads too; otherwise they are an error.
         text: the column of texts; None finds it.
         label: the column of labels; None finds it.
-        kind: `multi_label` where a text has several labels, or none.
+        kind: `multi_label` where a text has several labels, or none; `regression` for a number.
         separator: what is between several labels in a column of text.
         text_pair: the column of second texts, which makes pairs; None for single texts.
         dev_share: share of train that becomes dev, where dev is held out of it.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -19,6 +20,8 @@ from tartan.data.splits import choose_labelled, clean_split, stratified_splits
 from tartan.data.table import Row
 from tartan.errors import UserError
 from tartan.evaluation.metrics import NAMED, EndTaskMetrics
+from tartan.objectives.classification import Classification
+from tartan.settings import TARGET
 
 Nodes = Mapping[str, Mapping[str, Any]]
 
@@ -126,6 +129,15 @@ class TaskKind:
         """Return the objective of this kind with the options of `classifier`, if they fit."""
         return classification
 
+    def retyped(self, classification: Any, objective: type, **more: Any) -> Any:
+        """Return an objective of another class with the same options, unless it has that kind."""
+        if type(classification) is Classification:
+            options = {f.name: getattr(classification, f.name) for f in fields(classification)}
+            return objective(**options, **more)
+        if getattr(classification, "kind", None) != self.name:
+            raise UserError(f"classifier: {type(classification).__name__} is of single labels")
+        return classification
+
     def loss(self, logits: Tensor, codes: Tensor) -> Tensor:
         """Return the mean loss of logits `(n, labels)`, a scalar."""
         return F.cross_entropy(logits, codes)
@@ -188,6 +200,22 @@ class TaskKind:
     def thresholds(self, folder: Path, labels: Sequence[str]) -> Sequence[float] | None:
         """Return the thresholds that `save` has written, one a label."""
         return None
+
+
+def check_no_label_options(objective: Any) -> None:
+    """Check that options of single labels were not given for another kind."""
+    if objective.class_weights is not None or objective.label_smoothing:
+        raise UserError(
+            "classifier: class_weights and label_smoothing are of single labels, and not of "
+            f"task.kind={objective.kind}"
+        )
+
+
+def without_classes(nodes: Nodes) -> dict[str, Mapping[str, Any]]:
+    """Return the metrics of a config but those of single labels."""
+    return {
+        name: node for name, node in nodes.items() if ".Multiclass" not in str(node.get(TARGET))
+    }
 
 
 def check_folds(counts: Mapping[str, int], folds: int) -> None:

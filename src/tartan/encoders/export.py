@@ -142,7 +142,7 @@ def save_classifier(
             "keep a checkpoint (trainer.save_checkpoint)"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    body, types = encoder.body, encoder.uses_token_types
+    head, body, types = head.exported(), encoder.body, encoder.uses_token_types
     exported = unused(encoder.tokenizer)
     if max_length is not None:
         exported.model_max_length = max_length

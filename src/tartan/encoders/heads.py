@@ -46,6 +46,10 @@ class ClassifierHead(nn.Module):
         logits: Tensor = self.out(self.dropout(hidden))
         return logits
 
+    def exported(self) -> ClassifierHead:
+        """Return a head of this class, not a subclass, with the same logits."""
+        return self
+
     def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the logits of padded texts, of `states` `(n, tokens, hidden_size)`."""
         if self.pooling == "first":

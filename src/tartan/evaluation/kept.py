@@ -55,7 +55,7 @@ class KeptPart(nn.Module):
             metric.distributed_available_fn = lambda: False
 
     def update(self, logits: Tensor, codes: Tensor) -> None:
-        self.kept.update(self._scores_of(logits), codes)
+        self.kept.update(self._scores_of(logits), codes.to(self._dtype))
 
     def every(self) -> tuple[Tensor, Tensor]:
         """Return the scores and codes of all examples on all processes."""

@@ -130,7 +130,7 @@ def quiet_libraries() -> None:
     # the last of a run that goes on, which finds its own folders
     for notice in (
         "treespec", "smaller than the logging interval", "does not have many workers",
-        "exists and is not empty",
+        "exists and is not empty", "SpearmanCorrcoef",
     ):  # fmt: skip
         warnings.filterwarnings("ignore", message=f".*{notice}.*")
 
