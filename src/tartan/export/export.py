@@ -102,6 +102,8 @@ def export(settings: Settings, config: DictConfig) -> Exported:
     task = build(config.task, "task").load()
     if not isinstance(task, TextTask) or tuple(task.labels) != classifier.labels:
         raise UserError(f"model={model} has other labels than its task; name its own: task=...")
+    if not task.kind.one_label:
+        raise UserError(f"tartan export compares single labels; task.kind={task.kind.name}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
         draft = Path(scratch) / target.name
