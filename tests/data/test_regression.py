@@ -9,6 +9,7 @@ import torch
 from tartan.data.file_task import FileTask
 from tartan.data.kinds import KINDS
 from tartan.data.regression import Regression, RegressionHead
+from tartan.encoders.heads import ClassifierHead
 from tartan.errors import UserError
 from tartan.objectives.classification import Classification
 
@@ -42,7 +43,7 @@ def test_what_is_no_number_is_refused(tmp_path, wrong):
 def test_the_loss_is_in_deviations_and_the_exported_head_has_the_numbers():
     objective = KIND.objective(Classification(1, dropout=0.0), [[10.0], [30.0]])
     assert objective == Regression(1, 0.0, mean=20.0, deviation=10.0)
-    head = RegressionHead(8, 0.0, "first", objective.mean, objective.deviation)
+    head = RegressionHead(ClassifierHead(8, 1, 0.0), objective.mean, objective.deviation)
     features, targets = torch.randn(5, 8), 20 + 10 * torch.randn(5, 1)
     values = head(features)
     assert torch.allclose(head.exported()(features), values, atol=1e-5)

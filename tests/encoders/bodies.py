@@ -29,10 +29,14 @@ KINDS: dict[str, tuple[type, dict[str, Any]]] = {
     "electra": (t.ElectraConfig, {"embedding_size": 32}),
     "electra, narrow": (t.ElectraConfig, {"embedding_size": 16}),
     "ernie": (t.ErnieConfig, {}),
+    "eurobert": (t.EuroBertConfig, {}),
+    "gte": (t.GteConfig, {}),
     "longformer": (t.LongformerConfig, {"attention_window": 8}),
     "megatron-bert": (t.MegatronBertConfig, {}),
     "modernbert": (t.ModernBertConfig, {}),
     "mpnet": (t.MPNetConfig, {}),
+    "nomic-bert": (t.NomicBertConfig, {}),
+    "rembert": (t.RemBertConfig, {"input_embedding_size": 32, "output_embedding_size": 32}),
     "roberta": (t.RobertaConfig, {}),
     "roberta-prelayernorm": (t.RobertaPreLayerNormConfig, {}),
     "roformer": (t.RoFormerConfig, {}),
@@ -41,7 +45,8 @@ KINDS: dict[str, tuple[type, dict[str, Any]]] = {
     "xmod": (t.XmodConfig, {"languages": ["en_XX"], "default_language": "en_XX"}),
 }
 OWN_ATTENTION = {
-    "bigbird", "deberta", "deberta-v2", "longformer", "megatron-bert", "mpnet", "roformer"
+    "bigbird", "deberta", "deberta-v2", "longformer", "megatron-bert", "mpnet",
+    "rembert", "roformer",
 }  # fmt: skip
 """Kinds that cannot pack: their attention cannot be replaced, even where it is called sdpa."""
 

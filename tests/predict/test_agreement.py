@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from transformers import (
+    MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING,
     AutoConfig,
     AutoModel,
     AutoModelForSequenceClassification,
@@ -16,31 +17,18 @@ from transformers import (
     pipeline,
 )
 
+from tartan.encoders.export import HEAD
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
+from tartan.objectives.classification import Classification
 from tartan.predict.predict import Predictor
-from tests.encoders.bodies import random_body
+from tests.encoders.bodies import KINDS, random_body
 from tests.predict.conftest import LABELS, TEXTS
 
 CPU = torch.device("cpu")
-
-
-@pytest.fixture
-def trained(tmp_path):
-    """A body with a head, and the folder it is saved in."""
-
-    def call(kind):
-        body = random_body(kind)
-        torch.manual_seed(3)
-        head = ClassifierHead(32, len(LABELS), 0.1)
-        folder = tmp_path / kind
-        encoder = TextEncoder(kind, body, letter_pair_tokenizer())
-        encoder.save_classifier(head, LABELS, folder, 32)
-        return body.eval(), head.eval(), folder
-
-    return call
+SAVED_APART = {"bigbird", "longformer"}
 
 
 def by_predict(predict, folder, tmp_path, batch_size):
@@ -52,24 +40,39 @@ def by_predict(predict, folder, tmp_path, batch_size):
     return np.array([[record[f"probability_{label}"] for label in LABELS] for record in records])
 
 
-@pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert"])
+@pytest.mark.parametrize(
+    ("kind", "pooling"),
+    [*((kind, "first") for kind in KINDS), ("modernbert", "mean"), ("eurobert", "mean")],
+)
 @torch.no_grad()
-def test_four_ways_agree(trained, predict, tmp_path, kind):
-    body, head, folder = trained(kind)
-    encoded = letter_pair_tokenizer()(
+def test_four_ways_agree(kind, pooling, predict, tmp_path):
+    encoder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer())
+    task, folder = Classification(len(LABELS), pooling=pooling), tmp_path / "classifier"
+    head = task.new_head(encoder)
+    for parameter in head.parameters():  # biases and norms too
+        parameter.add_(0.3 * torch.randn_like(parameter))
+    whole = encoder.save_classifier(head, LABELS, folder, 32) is None
+    assert whole == (kind not in SAVED_APART) != (folder / HEAD).exists()
+    assert encoder.body.training
+    assert head.training
+    assert len({oct(path.stat().st_mode) for path in folder.iterdir()}) == 1  # as readable
+    encoded = encoder.tokenizer(
         TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
     )
     inputs = {name: encoded[name] for name in ("input_ids", "attention_mask")}
-    logits = head(body(**inputs).last_hidden_state[:, 0])
+    logits = head.eval()(task.features(encoder.body.eval(), inputs))
     assert logits.std(dim=0).min() > 0.01
     written = by_predict(predict, folder, tmp_path, 3)
     np.testing.assert_allclose(written, logits.softmax(1).numpy(), atol=1e-5)
-    if kind == "modernbert":  # saved in parts, which Transformers does not join
+    if not whole:  # which Transformers does not join
         return
 
     tokenizer = AutoTokenizer.from_pretrained(folder)
     model = AutoModelForSequenceClassification.from_pretrained(folder)
+    assert type(model) is MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING[type(encoder.body.config)]
     batch = tokenizer(TEXTS, padding=True, truncation=True, return_tensors="pt")
+    types = {"token_type_ids"} if encoder.uses_token_types else set()
+    assert set(batch) == {"input_ids", "attention_mask", *types}
     torch.testing.assert_close(model(**batch).logits, logits, rtol=0, atol=1e-5)
 
     classify = pipeline("text-classification", str(folder), device="cpu")

@@ -94,7 +94,7 @@ def test_names_stay_in_their_place_and_the_home_folder_is_not_published(
 
 
 def test_the_lines_for_a_classifier_in_parts_work(data_dir, cache_dir, tmp_path, capsys):
-    random_body("modernbert").save_pretrained(tmp_path / "encoder")
+    random_body("bigbird").save_pretrained(tmp_path / "encoder")
     letter_pair_tokenizer().save_pretrained(tmp_path / "encoder")
     options = ["encoder=huggingface", f"encoder.name={tmp_path}/encoder", "max_steps=1"]
     run = recorded_run(toy(data_dir, cache_dir, "finetune", *options), tmp_path / "run")

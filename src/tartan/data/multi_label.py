@@ -38,8 +38,6 @@ from tartan.data.task_kind import (
     check_no_label_options,
     without_classes,
 )
-from tartan.encoders.heads import ClassifierHead
-from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.evaluation.kept import KeptPart
 from tartan.evaluation.metrics import EndTaskMetrics
@@ -57,12 +55,6 @@ _AVERAGED = {
 }
 
 
-class MultiLabelHead(ClassifierHead):
-    """A classifier's head whose logits are of independent labels."""
-
-    problem_type = "multi_label_classification"
-
-
 @dataclass(frozen=True)
 class MultiLabelClassification(Classification):
     """Predicts for each label whether a text has it; a unit is a text.
@@ -71,14 +63,11 @@ class MultiLabelClassification(Classification):
     `(examples, labels)`.
     """
 
-    kind = "multi_label"
+    kind, problem_type = "multi_label", "multi_label_classification"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_no_label_options(self)
-
-    def new_head(self, encoder: TextEncoder) -> ClassifierHead:
-        return MultiLabelHead(encoder.hidden_size, self.classes, self.dropout, self.pooling)
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return each text's mean binary cross-entropy, `(examples,)`."""
@@ -149,7 +138,7 @@ class MultiLabel(TaskKind):
     """
 
     name = "multi_label"
-    problem_type = MultiLabelHead.problem_type
+    problem_type = MultiLabelClassification.problem_type
     one_label = False
     lists_labels = True
     least_labels = 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +19,6 @@ from torchmetrics.regression import PearsonCorrCoef, SpearmanCorrCoef
 from tartan.data.labelled import Columns, place_of
 from tartan.data.table import Row
 from tartan.data.task_kind import Nodes, TaskKind, check_no_label_options, without_classes
-from tartan.encoders.heads import ClassifierHead, Pooling
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.evaluation.kept import KeptPart
@@ -30,31 +30,25 @@ VALUE = "value"
 """The only label's name, in the place of label names."""
 
 
-class RegressionHead(ClassifierHead):
-    """A classifier's head whose output, `(n, 1)`, has the mean and deviation of the numbers."""
+class RegressionHead(nn.Module):
+    """Gives the output of a classifier's head, `(n, 1)`, the mean and deviation of the numbers."""
 
-    problem_type = "regression"
-
-    def __init__(
-        self, hidden_size: int, dropout: float, pooling: Pooling, mean: float, deviation: float
-    ) -> None:
-        super().__init__(hidden_size, 1, dropout, pooling)
-        self.mean, self.deviation = mean, deviation
+    def __init__(self, head: nn.Module, mean: float, deviation: float) -> None:
+        super().__init__()
+        self.head, self.mean, self.deviation = head, mean, deviation
 
     def forward(self, features: Tensor) -> Tensor:
-        output: Tensor = super().forward(features)
+        output: Tensor = self.head(features)
         output = output.to(torch.promote_types(output.dtype, torch.float32))
         return output * self.deviation + self.mean
 
-    def exported(self) -> ClassifierHead:
-        hidden, pooling = self.dense.in_features, self.pooling
-        head = ClassifierHead(hidden, 1, self.dropout.p, pooling).to(self.out.weight)
-        head.load_state_dict(self.state_dict())
+    def exported(self) -> nn.Module:
+        head = copy.deepcopy(self.head)
+        *_, out = (module for module in head.modules() if isinstance(module, nn.Linear))
         with torch.no_grad():
-            head.out.weight.mul_(self.deviation)
-            head.out.bias.mul_(self.deviation).add_(self.mean)
-        head.problem_type = self.problem_type
-        return head.train(self.training)
+            out.weight.mul_(self.deviation)
+            out.bias.mul_(self.deviation).add_(self.mean)
+        return head
 
 
 @dataclass(frozen=True)
@@ -71,15 +65,14 @@ class Regression(Classification):
 
     mean: float = 0.0
     deviation: Positive = 1.0
-    kind = "regression"
+    kind, problem_type = "regression", "regression"
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_no_label_options(self)
 
-    def new_head(self, encoder: TextEncoder) -> ClassifierHead:
-        size = encoder.hidden_size
-        return RegressionHead(size, self.dropout, self.pooling, self.mean, self.deviation)
+    def new_head(self, encoder: TextEncoder) -> nn.Module:
+        return RegressionHead(super().new_head(encoder), self.mean, self.deviation)
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return each text's squared error, `(examples,)`."""
@@ -99,7 +92,7 @@ class RegressionKind(TaskKind):
     """A number for each text (see `TaskKind`); a code is a list of it alone."""
 
     name = "regression"
-    problem_type = RegressionHead.problem_type
+    problem_type = Regression.problem_type
     one_label = False
     least_labels = 1
     named: ClassVar = {"spearman": SpearmanCorrCoef, "pearson": PearsonCorrCoef}

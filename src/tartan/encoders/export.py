@@ -1,19 +1,16 @@
 """Writes classifiers and masked language models as folders that Transformers loads by itself.
 
-`ClassifierHead` is dropout, dense, tanh, dropout, linear on the first token's state, or on the mean
-of all. Some sequence classifiers of Transformers have exactly the first. DistilBERT's and ELECTRA's
-have another activation, but their bodies equal a BERT's, unless ELECTRA's embeddings are narrower
-than its layers. Others, and heads on means, are saved apart.
+A head of the architecture's own, or one that equals it, is saved with the body as the
+architecture's sequence classifier; another one apart.
 """
 
 from __future__ import annotations
 
 import copy
 import json
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING
 
 import torch
 from safetensors.torch import save_file
@@ -21,13 +18,18 @@ from torch import Tensor, nn
 from transformers import (
     AutoModelForMaskedLM,
     AutoModelForSequenceClassification,
-    BertConfig,
-    PretrainedConfig,
     PreTrainedModel,
     PreTrainedTokenizerBase,
 )
 
-from tartan.encoders.heads import MASKED_LMS, ClassifierHead, MaskedLMHead, head_layers
+from tartan.encoders.heads import (
+    HEADS_LIKE_THE_PAPERS,
+    MASKED_LMS,
+    ClassifierHead,
+    MaskedLMHead,
+    OwnHead,
+    head_layers,
+)
 from tartan.encoders.lora import merged, save_adapter
 from tartan.errors import UserError
 from tartan.files import share_weights
@@ -45,77 +47,6 @@ _OTHER_HEAD, _OTHER_ACTIVATION = 1e-3, 1e-4
 """Shares of the largest logit by which another classifier head's, or another activation's, differ;
 rounding makes about 1e-6.
 """
-
-
-class HeadLocation(NamedTuple):
-    """Names the modules of a `ClassifierHead` in a sequence classifier of Transformers."""
-
-    dense: str
-    out: str
-    dropout: tuple[str, ...] = ("classifier_dropout",)  # the configuration's entries for it
-    entries: Mapping[str, Any] = {}  # further ones that this head needs
-
-
-_LIKE_ROBERTA = HeadLocation("classifier.dense", "classifier.out_proj")
-_LIKE_DEBERTA = HeadLocation(
-    "pooler.dense", "classifier", ("pooler_dropout", "cls_dropout"), {"pooler_hidden_act": "tanh"}
-)
-HEAD_LOCATIONS: Mapping[str, HeadLocation] = {
-    "albert": HeadLocation("albert.pooler", "classifier", ("classifier_dropout_prob",)),
-    "bert": HeadLocation("bert.pooler.dense", "classifier"),
-    "camembert": _LIKE_ROBERTA,
-    "data2vec-text": _LIKE_ROBERTA,
-    "deberta": _LIKE_DEBERTA,
-    "deberta-v2": _LIKE_DEBERTA,
-    "ernie": HeadLocation("ernie.pooler.dense", "classifier"),
-    "megatron-bert": HeadLocation("bert.pooler.dense", "classifier", ()),
-    "mpnet": HeadLocation("classifier.dense", "classifier.out_proj", ()),
-    "roberta": _LIKE_ROBERTA,
-    "roberta-prelayernorm": _LIKE_ROBERTA,
-    "xlm-roberta": _LIKE_ROBERTA,
-    "xlm-roberta-xl": _LIKE_ROBERTA,
-    "xmod": _LIKE_ROBERTA,
-}
-"""Location of the head by `model_type`; each saved classifier is compared with body and head."""
-_SIZES = (
-    "vocab_size", "hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size",
-    "hidden_act", "hidden_dropout_prob", "attention_probs_dropout_prob", "max_position_embeddings",
-    "type_vocab_size", "initializer_range", "layer_norm_eps", "pad_token_id",
-)  # fmt: skip
-_FROM_DISTILBERT = {
-    r"^transformer\.layer": "encoder.layer",
-    r"attention\.q_lin": "attention.self.query",
-    r"attention\.k_lin": "attention.self.key",
-    r"attention\.v_lin": "attention.self.value",
-    r"attention\.out_lin": "attention.output.dense",
-    r"sa_layer_norm": "attention.output.LayerNorm",
-    r"ffn\.lin1": "intermediate.dense",
-    r"ffn\.lin2": "output.dense",
-    r"output_layer_norm": "output.LayerNorm",
-}
-
-
-def convert_body(body: PreTrainedModel) -> tuple[PretrainedConfig, dict[str, Tensor]] | None:
-    """Return configuration and weights of a body, or its equal, among `HEAD_LOCATIONS`, or None."""
-    source, weights = body.config, dict(merged(body).state_dict())
-    sizes = {name: getattr(source, name) for name in _SIZES if hasattr(source, name)}
-    if source.model_type in HEAD_LOCATIONS:
-        return type(source).from_dict(source.to_dict()), weights
-    if source.model_type == "distilbert":
-        sizes |= {
-            "intermediate_size": source.hidden_dim,
-            "hidden_act": source.activation,
-            "hidden_dropout_prob": source.dropout,
-            "attention_probs_dropout_prob": source.attention_dropout,
-            "layer_norm_eps": 1e-12,  # fixed in DistilBERT's code
-        }
-        for pattern, replacement in _FROM_DISTILBERT.items():
-            weights = {re.sub(pattern, replacement, name): w for name, w in weights.items()}
-        # DistilBERT adds nothing for a token's type
-        weights["embeddings.token_type_embeddings.weight"] = torch.zeros(2, source.dim)
-    elif source.model_type != "electra" or source.embedding_size != source.hidden_size:
-        return None
-    return BertConfig(**sizes), weights
 
 
 def unused(tokenizer: PreTrainedTokenizerBase) -> PreTrainedTokenizerBase:
@@ -136,13 +67,23 @@ def save_classifier(
     max_length: int | None,
 ) -> str | None:
     """Write a classifier for Transformers, or body and head apart (see `Encoder`)."""
-    if not isinstance(head, ClassifierHead):
+    body, types = encoder.body, encoder.uses_token_types
+    export = getattr(head, "exported", None)
+    if export is None:
         raise UserError(
-            f"save_pretrained writes no {type(head).__name__}, only the paper's ClassifierHead; "
+            f"save_pretrained writes no {type(head).__name__}, only heads that Classification "
+            "makes; keep a checkpoint (trainer.save_checkpoint)"
+        )
+    head = export()
+    assert isinstance(head, ClassifierHead | OwnHead)
+    with torch.random.fork_rng(devices=[]):
+        model = _sequence_classifier(body, head, labels, types)
+    if model is None and isinstance(head, OwnHead):
+        raise UserError(
+            f"{type(head.model).__name__} does not compute what was trained on {encoder.name}; "
             "keep a checkpoint (trainer.save_checkpoint)"
         )
     folder.mkdir(parents=True, exist_ok=True)
-    head, body, types = head.exported(), encoder.body, encoder.uses_token_types
     exported = unused(encoder.tokenizer)
     if max_length is not None:
         exported.model_max_length = max_length
@@ -152,12 +93,11 @@ def save_classifier(
     exported.init_kwargs |= {"model_input_names": names, "padding_side": "right"}
     exported.save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
-    model = _sequence_classifier(body, head, labels, types)
     written = model or merged(body)
     if head.problem_type != ClassifierHead.problem_type:
         written.config.problem_type = head.problem_type
     written.save_pretrained(folder)
-    if model is None:
+    if isinstance(head, ClassifierHead) and model is None:
         weights = {name: value.contiguous() for name, value in head.state_dict().items()}
         save_file(weights, folder / HEAD, {"pooling": head.pooling})
     if encoder.adapter is not None and encoder.adapter.keep and model is not None:
@@ -172,28 +112,30 @@ def save_classifier(
 
 
 def _sequence_classifier(
-    body: PreTrainedModel, head: ClassifierHead, labels: Sequence[str], types: bool
+    body: PreTrainedModel, head: ClassifierHead | OwnHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
-    is_of_transformers = type(body).__module__.startswith("transformers.")
-    converted = convert_body(body) if is_of_transformers else None
-    if converted is None:
-        return None
-    config, weights = converted
-    location = HEAD_LOCATIONS[config.model_type]
+    """Return the architecture's classifier with this body and head; None if it has no such head."""
+    if isinstance(head, OwnHead):
+        own = head
+    else:  # which many architectures have by other names
+        is_of_transformers = type(body).__module__.startswith("transformers.")
+        if not is_of_transformers or body.config.model_type not in HEADS_LIKE_THE_PAPERS:
+            return None
+        own = OwnHead(body.config, len(labels), head.dropout.p)
+        linear = (module for module in own.modules() if isinstance(module, nn.Linear))
+        for layer, trained in zip(linear, (head.dense, head.out), strict=True):
+            layer.load_state_dict(trained.state_dict())
+    config = copy.deepcopy(own.model.config)
     config.id2label = dict(enumerate(labels))
     config.label2id = {label: index for index, label in enumerate(labels)}
     config.problem_type = head.problem_type
-    config.update({**dict.fromkeys(location.dropout, head.dropout.p), **location.entries})
     model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
         config, trust_remote_code=False
     )
-    state = {f"{model.base_model_prefix}.{name}": value for name, value in weights.items()}
-    for layer, name in ((head.dense, location.dense), (head.out, location.out)):
-        state |= {f"{name}.weight": layer.weight, f"{name}.bias": layer.bias}
-    try:
-        loaded = model.load_state_dict(state, strict=False)
-    except RuntimeError:  # shapes differ
-        return None
+    prefix, weights = model.base_model_prefix, merged(body).state_dict()
+    # a pooler that the class uses is the head's
+    state = {f"{prefix}.{n}": value for n, value in weights.items() if not n.startswith("pooler.")}
+    loaded = model.load_state_dict(state | own.model.state_dict(), strict=False)
     if loaded.unexpected_keys or not all("position_ids" in name for name in loaded.missing_keys):
         return None
     with evaluating(head):

@@ -1,14 +1,15 @@
-"""Heads on top of a body: the paper's classifier, and masked language modelling."""
+"""Heads on top of a body: the paper's classifier, architectures' own, masked language modelling."""
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Literal
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from transformers import PreTrainedModel
+from transformers import AutoModelForSequenceClassification, PretrainedConfig, PreTrainedModel
+from transformers.modeling_outputs import BaseModelOutputWithPooling
 
 from tartan.errors import UserError
 
@@ -17,6 +18,21 @@ Pooling = Literal["first", "mean"]
 
 ROW_MULTIPLE = 16
 """Multiple to which tokens are padded on a CPU, where oneDNN prepares a kernel for each shape."""
+HEADS_LIKE_THE_PAPERS = {
+    "albert", "bert", "camembert", "data2vec-text", "ernie", "megatron-bert", "mpnet", "roberta",
+    "roberta-prelayernorm", "xlm-roberta", "xlm-roberta-xl", "xmod",
+}  # fmt: skip
+"""Model types whose own head computes what `ClassifierHead` does on first tokens."""
+OTHER_HEADS = {
+    "deberta", "deberta-v2", "distilbert", "electra", "eurobert", "gte", "modernbert",
+    "nomic_bert", "rembert", "roformer",
+}  # fmt: skip
+"""Model types whose own head is another one, which `OwnHead` runs."""
+_DROPOUT = (
+    "classifier_dropout", "classifier_dropout_prob", "cls_dropout", "pooler_dropout",
+    "seq_classif_dropout",
+)  # fmt: skip
+"""Entries of a configuration that set the dropout of its classification head."""
 MASKED_LMS = "a BERT-, RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
 """Encoders with a masked-LM head of the form of `MaskedLMHead`."""
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
@@ -47,15 +63,84 @@ class ClassifierHead(nn.Module):
         return logits
 
     def exported(self) -> ClassifierHead:
-        """Return a head of this class, not a subclass, with the same logits."""
+        """Return a head of this class with the same logits, as other heads may too."""
         return self
 
     def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
         """Return the logits of padded texts, of `states` `(n, tokens, hidden_size)`."""
-        if self.pooling == "first":
-            return self.forward(states[:, 0])
-        weights = mask.unsqueeze(-1).to(states.dtype)
-        return self.forward((states * weights).sum(1) / weights.sum(1))
+        return self.forward(pooled(states, mask, self.pooling))
+
+
+def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
+    """Return the first or mean state of each padded text, `(n, hidden_size)`."""
+    if pooling == "first":
+        return states[:, 0]
+    weights = mask.unsqueeze(-1).to(states.dtype)
+    return (states * weights).sum(1) / weights.sum(1)
+
+
+class OwnHead(nn.Module):
+    """The classification head of a Transformers architecture, by its class's own forward pass.
+
+    `dropout` is that of its dropout layers; EuroBERT's head has none.
+    """
+
+    problem_type = ClassifierHead.problem_type
+
+    def __init__(
+        self, config: PretrainedConfig, classes: int, dropout: float, pooling: Pooling = "first"
+    ) -> None:
+        super().__init__()
+        self.pooling: Pooling = pooling
+        config = type(config).from_dict(config.to_dict())
+        config.num_labels = classes
+        config.update({name: dropout for name in _DROPOUT if hasattr(config, name)})
+        if config.model_type in ("deberta", "deberta-v2"):  # which have no default of it
+            config.cls_dropout = dropout
+        if hasattr(config, "classifier_pooling"):
+            first = "bos" if config.model_type == "eurobert" else "cls"
+            config.classifier_pooling = first if pooling == "first" else pooling
+        with torch.device("meta"):
+            model: PreTrainedModel = AutoModelForSequenceClassification.from_config(
+                config, trust_remote_code=False
+            )
+        pooler = getattr(model.base_model, "pooler", None)
+        setattr(model, model.base_model_prefix, _GivenStates(pooler))
+        for module in model.modules():
+            if isinstance(module, nn.Dropout):  # not all have an entry for it
+                module.p = dropout
+        self.model = model.to_empty(device="cpu")
+        self.reset_parameters()
+
+    def exported(self) -> OwnHead:
+        """See `ClassifierHead.exported`."""
+        return self
+
+    def reset_parameters(self) -> None:
+        """Draw all weights anew, as the architecture's class does."""
+        self.model.apply(self.model._init_weights)
+
+    def forward(self, features: Tensor) -> Tensor:
+        """Return the logits `(n, classes)` of pooled states `(n, hidden_size)`."""
+        # each is a text of one token to the class, whose first state and mean are the same
+        logits: Tensor = self.model(inputs_embeds=features.unsqueeze(1)).logits
+        return logits
+
+    def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
+        """See `ClassifierHead.of_texts`."""
+        return self.forward(pooled(states, mask, self.pooling))
+
+
+class _GivenStates(nn.Module):
+    """In a body's place: returns given states, and what the body's pooler makes of them."""
+
+    def __init__(self, pooler: nn.Module | None) -> None:
+        super().__init__()
+        self.pooler = pooler
+
+    def forward(self, *_: Any, inputs_embeds: Tensor, **__: Any) -> BaseModelOutputWithPooling:
+        pooled = None if self.pooler is None else self.pooler(inputs_embeds)
+        return BaseModelOutputWithPooling(last_hidden_state=inputs_embeds, pooler_output=pooled)
 
 
 class MaskedLMHead(nn.Module):

@@ -25,7 +25,13 @@ from transformers import (
 
 from tartan.core.device import is_on_cpu, is_on_cuda
 from tartan.encoders.export import save_classifier, unused
-from tartan.encoders.heads import MaskedLMHead
+from tartan.encoders.heads import (
+    OTHER_HEADS,
+    ClassifierHead,
+    MaskedLMHead,
+    OwnHead,
+    Pooling,
+)
 from tartan.encoders.lora import Lora
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
 from tartan.errors import UserError
@@ -62,6 +68,30 @@ class TextEncoder:
     @property
     def hidden_size(self) -> int:
         return int(self.body.config.hidden_size)
+
+    def new_classifier_head(
+        self,
+        classes: int,
+        dropout: float,
+        pooling: Pooling = "first",
+        problem_type: str = ClassifierHead.problem_type,
+    ) -> ClassifierHead | OwnHead:
+        """Return a new head: the paper's, or the architecture's where that is another one."""
+        config = self.body.config
+        head: ClassifierHead | OwnHead
+        pools = pooling == "first" or hasattr(config, "classifier_pooling")
+        is_of_transformers = type(self.body).__module__.startswith("transformers.")
+        if is_of_transformers and pools and config.model_type in OTHER_HEADS:
+            head = OwnHead(config, classes, dropout, pooling)
+            trained = self.mlm_head
+            if config.model_type == "modernbert" and trained and trained.biases == ("decoder",):
+                # whose classifier begins with the layers of its masked-LM head
+                head.model.head.dense.load_state_dict(trained.dense.state_dict())
+                head.model.head.norm.load_state_dict(trained.norm.state_dict())
+        else:
+            head = ClassifierHead(self.hidden_size, classes, dropout, pooling)
+        head.problem_type = problem_type
+        return head
 
     def new_mlm_head(self) -> MaskedLMHead:
         """Return a copy of the trained masked-LM head, or a new one."""
@@ -200,7 +230,7 @@ def check_body(encoder: TextEncoder) -> None:
         problem = "counts positions from another pad_token_id than its tokenizer's"
     elif not encoder.tokenizer.is_fast:
         problem = "has a tokenizer that is none of the fast ones"
-    elif config.model_type == "fnet":
+    elif config.model_type in ("convbert", "fnet"):
         problem = "reads padding, so that its states depend on the other texts of a batch"
     elif getattr(body, "decoder", None) and getattr(config, "is_encoder_decoder", False):
         problem = "has a decoder too"

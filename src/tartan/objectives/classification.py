@@ -158,14 +158,18 @@ class Classification(Checked, TextClassifier):
         pooling: see `TextClassifier`.
     """
 
+    problem_type = ClassifierHead.problem_type  # what logits mean, in Transformers' words
+
     classes: int
     dropout: Below1 = 0.1
     class_weights: ClassWeights = None
     label_smoothing: Below1 = 0.0
     pooling: Pooling = "first"
 
-    def new_head(self, encoder: TextEncoder) -> ClassifierHead:
-        return ClassifierHead(encoder.hidden_size, self.classes, self.dropout, self.pooling)
+    def new_head(self, encoder: TextEncoder) -> nn.Module:
+        return encoder.new_classifier_head(
+            self.classes, self.dropout, self.pooling, self.problem_type
+        )
 
     def batch(self, layout: Layout, rows: Sequence[Row], rng: np.random.Generator) -> Batch:
         token_ids = [np.asarray(row["input_ids"], dtype=np.int64) for row in rows]
