@@ -132,7 +132,7 @@ def measure_floor(
         ratio=ratio(probe.steps, probe.floors),
         seconds=median(probe.steps),
         tokens_s=sum(outcome.cost.tokens.values()) / seconds,
-        padding=100 * outcome.cost.padding_share,
+        padding=100 * (outcome.cost.padding_share or 0.0),
         matrix=100 * sum(outcome.cost.flops.values()) / seconds / matrix_rate,
     )
 

@@ -7,7 +7,6 @@ import sys
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
 from typing import Any
@@ -23,6 +22,7 @@ from torch.utils.hooks import RemovableHandle
 
 from tartan.core.task import Batch
 from tartan.core.task_names import META_GRADIENT, META_HEAD
+from tartan.evaluation.stage_result import Measured, Spent
 from tartan.kernels.packed_row import PackedRow
 from tartan.methods.module import TaskMixing
 from tartan.methods.strategy import Agreement
@@ -50,30 +50,6 @@ def peak_of_device(device: torch.device) -> int:
         return torch.cuda.max_memory_allocated(device)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else 1024 * peak
-
-
-@dataclass(frozen=True)
-class StageCost:
-    """The cost of a stage's training.
-
-    Attributes:
-        seconds: wall time of the stage's training and evaluations [s].
-        tokens: number of tokens of each task that went through the body, without padding (0 for
-            images); `meta_gradient` and `meta_head` are the end task's tokens for these.
-        examples: number of examples, likewise.
-        flops: floating-point operations, likewise, those of heads included.
-        padding_share: share of padding in the positions that went through the body.
-        peak_memory_bytes: of the device, or on a CPU of the process; of several the highest.
-        processes: number of processes at the end of the stage.
-    """
-
-    seconds: float
-    tokens: dict[str, int]
-    examples: dict[str, int]
-    flops: dict[str, int]
-    padding_share: float
-    peak_memory_bytes: int | None
-    processes: int = 1
 
 
 class CostMeter(pl.Callback):
@@ -127,17 +103,18 @@ class CostMeter(pl.Callback):
         self._hooks = []
         self._peak = self._highest()
 
-    def cost(self) -> StageCost:
+    def cost(self) -> tuple[Spent, Measured]:
         """Return the cost so far; all processes have to call this."""
         state, tokens = self.state_dict(), sum(self._tokens.values())
-        return StageCost(
-            seconds=state["seconds"],
+        spent = Spent(
             tokens=state["tokens"],
             examples=state["examples"],
             flops=state["flops"],
             padding_share=self._padding / (tokens + self._padding) if tokens else 0.0,
-            peak_memory_bytes=max(self._agreement.values_of_all(self._peak)) or None,
-            processes=self._processes,
+        )
+        peak = max(self._agreement.values_of_all(self._peak)) or None
+        return spent, Measured(
+            seconds=state["seconds"], peak_memory_bytes=peak, processes=self._processes
         )
 
     def state_dict(self) -> dict[str, Any]:

@@ -7,22 +7,24 @@ import logging
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import lightning.pytorch as pl
 import torch
 from lightning.pytorch.callbacks import EarlyStopping
 from omegaconf import DictConfig
+from pydantic import Field
 
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
 from tartan.evaluation.metrics import SplitScores
 from tartan.evaluation.monitor import Monitor
+from tartan.evaluation.stage_result import StageResult
 from tartan.files import write_durably, write_text_durably
 from tartan.launch import is_main_process
 from tartan.methods.checkpoint import StageCheckpoints, load_checkpoint
-from tartan.methods.cost import CostMeter, StageCost
+from tartan.methods.cost import CostMeter
 from tartan.methods.module import TaskMixing
 from tartan.methods.shards import load_whole_state
 from tartan.methods.trainer import build_trainer
@@ -35,29 +37,20 @@ OUTCOME = "outcome.json"
 _NO_MEMORY = ("out of memory", "can't allocate memory", "not enough memory")
 
 
-@dataclass
-class StageOutcome:
-    """The outcome of a stage.
+class StageOutcome(StageResult):
+    """A stage that was trained, and what the stages after it start from.
 
     Attributes:
-        steps: number of optimiser steps taken.
-        best_step: the step whose weights were kept.
-        skipped: number of updates that were skipped because a number was not finite.
-        task_weights: the final weights by task; empty where one task was trained alone.
-        evaluations: `(step, dev metric)`, in order; empty without an evaluation.
         dev: metrics of the kept weights on dev, by name; None without an evaluation.
         module: the module with the kept weights.
     """
 
-    name: str
-    steps: int
-    best_step: int
-    skipped: int
-    cost: StageCost
-    task_weights: dict[str, float]
-    evaluations: list[tuple[int, float]]
     dev: dict[str, float] | None
-    module: TaskMixing
+    module: Any = Field(exclude=True)
+
+    @property
+    def result(self) -> StageResult:
+        return StageResult.model_validate(self.model_dump(exclude={"dev"}))
 
 
 def keep_outcome(
@@ -71,14 +64,16 @@ def keep_outcome(
     """Load the weights to keep into the module; store them in `folder` with the outcome."""
     monitor = module.monitor
     best_step, best = (trainer.global_step, None) if monitor is None else points.best()
+    spent, measured = meter.cost()
     outcome = StageOutcome(
         name=name,
         steps=trainer.global_step,
         best_step=best_step,
         skipped=int(module.skipped),
-        cost=meter.cost(),
+        cost=spent,
+        measured=measured,
         # of the last step, not of the kept one: what the weighting ended with
-        task_weights=module.task_weights if len(module.tasks) > 1 else {},
+        final_task_weights=module.task_weights if len(module.tasks) > 1 else {},
         evaluations=[
             (step, scores[monitor.name]) for step, scores in points.evaluations if monitor
         ],
@@ -94,9 +89,7 @@ def keep_outcome(
             write_durably(folder / "best.ckpt", lambda path: shutil.copyfile(kept, path))
     trainer.strategy.barrier()  # files that others may still read are removed now
     if trainer.is_global_zero:
-        entries = {**vars(outcome), "cost": asdict(outcome.cost)}
-        del entries["module"]
-        write_text_durably(folder / OUTCOME, json.dumps(entries, indent=1) + "\n")
+        write_text_durably(folder / OUTCOME, outcome.model_dump_json(indent=1) + "\n")
         for part in ("resume", "slurm"):
             shutil.rmtree(folder / part, ignore_errors=True)
         for path in folder.glob("best-*.ckpt"):  # best.ckpt is a copy of the best of them
@@ -108,8 +101,6 @@ def stored_outcome(module: TaskMixing, folder: Path) -> StageOutcome:
     """Return a finished stage's outcome, its weights in `module`."""
     try:
         entries = json.loads((folder / OUTCOME).read_text(encoding="utf-8"))
-        entries["evaluations"] = [(step, value) for step, value in entries["evaluations"]]
-        entries["cost"] = StageCost(**entries["cost"])
         outcome = StageOutcome(**entries, module=module)
         weights = folder / ("last.ckpt" if outcome.dev is None else "best.ckpt")
         state = load_checkpoint(weights)["state_dict"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
 import torch
@@ -28,21 +28,21 @@ _METHODS = ("features", "targets", "owners", "losses", "new_head", "collate")
 _BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
+class Batching(TypedDict, total=False):
+    """Where and how batches are used (see `TaskObjective.collate`)."""
+
+    training: bool  # True unless given, the others False
+    packed: bool
+    on_cpu: bool
+
+
 class TaskObjective(Objective, Protocol[E]):
     """An objective that trains an encoder of type `E`."""
 
     def new_head(self, encoder: E) -> nn.Module:
         """Return a new head for the task, to go on top of the encoder's body."""
 
-    def collate(
-        self,
-        encoder: E,
-        micro_batch_size: int,
-        *,
-        training: bool = True,
-        packed: bool = False,
-        on_cpu: bool = False,
-    ) -> Collate:
+    def collate(self, encoder: E, micro_batch_size: int, **how: Unpack[Batching]) -> Collate:
         """Return the function that makes batches of rows for this encoder, if the two fit.
 
         At most `micro_batch_size` examples go through the body at once. In `training`, examples are

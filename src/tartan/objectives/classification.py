@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
 import torch
@@ -19,7 +19,7 @@ from tartan.core.task import Batch, Inputs
 from tartan.encoders.heads import ClassifierHead, Pooling
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
-from tartan.objectives.base import Collate, Row, hidden_states
+from tartan.objectives.base import Batching, Collate, Row, hidden_states
 from tartan.objectives.layout import Layout, is_packed, labelled_batch, spans
 from tartan.settings import Below1, Checked, Positive, checked
 
@@ -130,16 +130,10 @@ class TextClassifier(Supervised, ABC):
         return states[0].index_select(0, spans(inputs)[0]) if is_packed(inputs) else states[:, 0]
 
     def collate(
-        self,
-        encoder: TextEncoder,
-        micro_batch_size: int,
-        *,
-        training: bool = True,
-        packed: bool = False,
-        on_cpu: bool = False,
+        self, encoder: TextEncoder, micro_batch_size: int, **how: Unpack[Batching]
     ) -> Collate:
         require_text_encoder(encoder, type(self).__name__)
-        return partial(self.batch, Layout.of(encoder, micro_batch_size, packed, on_cpu))
+        return partial(self.batch, Layout.of(encoder, micro_batch_size, **how))
 
     @abstractmethod
     def batch(self, layout: Layout, rows: Sequence[Row], rng: np.random.Generator) -> Batch:

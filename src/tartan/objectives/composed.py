@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import ClassVar
+from typing import ClassVar, Unpack
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 from tartan.core.task import Batch
 from tartan.encoders.heads import ClassifierHead
 from tartan.encoders.text_encoder import TextEncoder
-from tartan.objectives.base import AtPositions, Collate, Row, token_losses
+from tartan.objectives.base import AtPositions, Batching, Collate, Row, token_losses
 from tartan.objectives.layout import Layout, Predicted, predicted_batch
 from tartan.objectives.masked_lm import Array, Corruption, Rng, Vocabulary
 from tartan.settings import Below1, Checked, Share
@@ -230,19 +230,12 @@ class Composed(AtPositions):
         return self.output.new_head(encoder, self.classes)
 
     def collate(
-        self,
-        encoder: TextEncoder,
-        micro_batch_size: int,
-        *,
-        training: bool = True,
-        packed: bool = False,
-        on_cpu: bool = False,
+        self, encoder: TextEncoder, micro_batch_size: int, **how: Unpack[Batching]
     ) -> Collate:
         vocabulary = Vocabulary.of(encoder, "a composed objective")
-        # only the CPU's kernels take a mask of pairs in packed rows
-        packed = packed and (on_cpu or not self.representation.restricts_attention)
-        layout = Layout.of(encoder, micro_batch_size, packed, on_cpu)
-        return partial(self._batch, layout, vocabulary)
+        if self.representation.restricts_attention and not how.get("on_cpu"):
+            how["packed"] = False  # only the CPU's kernels take a mask of pairs in packed rows
+        return partial(self._batch, Layout.of(encoder, micro_batch_size, **how), vocabulary)
 
     def _batch(
         self, layout: Layout, vocabulary: Vocabulary, rows: Sequence[Row], rng: Rng

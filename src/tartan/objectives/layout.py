@@ -50,8 +50,14 @@ class Layout:
 
     @classmethod
     def of(
-        cls, encoder: TextEncoder, micro_batch_size: int, packed: bool, on_cpu: bool = False
+        cls,
+        encoder: TextEncoder,
+        micro_batch_size: int,
+        packed: bool = False,
+        on_cpu: bool = False,
+        training: bool = True,
     ) -> Layout:
+        """Return the layout of an encoder's batches, the same in and out of training."""
         return cls(
             pad_id=int(encoder.tokenizer.pad_token_id),
             micro_batch_size=micro_batch_size,

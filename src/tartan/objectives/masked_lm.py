@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import Unpack
 
 import numpy as np
 from torch import Tensor, nn
@@ -15,7 +16,7 @@ from tartan.core.task import Batch
 from tartan.encoders.heads import MaskedLMHead
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
-from tartan.objectives.base import AtPositions, Collate, Row, token_losses
+from tartan.objectives.base import AtPositions, Batching, Collate, Row, token_losses
 from tartan.objectives.layout import Layout, Predicted, predicted_batch
 from tartan.settings import Checked, Fraction, Share
 
@@ -91,11 +92,8 @@ class MaskedLM(Corruption, AtPositions):
         self,
         encoder: TextEncoder,
         micro_batch_size: int,
-        *,
-        training: bool = True,
-        packed: bool = False,
-        on_cpu: bool = False,
         mask_seed: int | None = None,
+        **how: Unpack[Batching],
     ) -> Collate:
         """See `TaskObjective.collate`.
 
@@ -103,7 +101,7 @@ class MaskedLM(Corruption, AtPositions):
         evaluation; None draws the masks of a batch from its generator.
         """
         vocabulary = Vocabulary.of(encoder, "masked language modelling")
-        layout = Layout.of(encoder, micro_batch_size, packed, on_cpu)
+        layout = Layout.of(encoder, micro_batch_size, **how)
         return partial(self._batch, layout, vocabulary, mask_seed)
 
     def _batch(

@@ -9,7 +9,7 @@ import os
 import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import Any
 
 import datasets
@@ -65,9 +65,8 @@ def result_of(
     """Return the result of a run, whose dev metrics are those of the `chosen` stage."""
     accelerator = str(config.trainer.accelerator)
     # several auxiliary tasks without the end task are mixed evenly, whatever the config's weighting
-    joint = (o.task_weights for o in reversed(outcomes) if END_TASK in o.task_weights)
+    joint = (o.final_task_weights for o in reversed(outcomes) if END_TASK in o.final_task_weights)
     weights = next(joint, {})
-    costs = [outcome.cost for outcome in outcomes]
     versions = {name: importlib.metadata.version(name) for name in _DISTRIBUTIONS}
     return Result(
         schema=SCHEMA,
@@ -80,12 +79,12 @@ def result_of(
         **_data_of(prepared, chosen, test),
         final_task_weights=weights,
         chosen={"stage": chosen.name, "step": chosen.best_step},
-        stages=[_stage_of(outcome) for outcome in outcomes],
+        stages=[outcome.result for outcome in outcomes],
         cost={
-            "tokens": sum(sum(cost.tokens.values()) for cost in costs),
-            "flops": sum(sum(cost.flops.values()) for cost in costs),
+            "tokens": sum(sum(outcome.cost.tokens.values()) for outcome in outcomes),
+            "flops": sum(sum(outcome.cost.flops.values()) for outcome in outcomes),
         },
-        measured={"seconds": sum(cost.seconds for cost in costs)},
+        measured={"seconds": sum(outcome.seconds for outcome in outcomes)},
         versions={"python": platform.python_version(), **versions},
         machine=result.Machine(
             device=torch.cuda.get_device_name() if is_on_cuda(accelerator) else "cpu",
@@ -131,12 +130,6 @@ def _data_of(prepared: Prepared, chosen: StageOutcome, test: SplitScores | None)
         "fingerprints": dict(end_task.fingerprints),
         "auxiliaries": auxiliaries,
     }
-
-
-def _stage_of(outcome: StageOutcome) -> result.Stage:
-    cost = asdict(outcome.cost)
-    weights = {"final_task_weights": outcome.task_weights}
-    return result.Stage.model_validate(vars(outcome) | weights | {"cost": cost, "measured": cost})
 
 
 def weighting_name(config: DictConfig) -> str:
@@ -284,5 +277,5 @@ def fine_tuned(outcome: StageOutcome, test: SplitScores | None) -> Baseline:
         settings=f"{outcome.steps} steps, best after {outcome.best_step}",
         dev=whole_of(outcome.dev or {}),
         test=None if test is None else whole_of(test.metrics),
-        seconds=outcome.cost.seconds,
+        seconds=outcome.seconds,
     )

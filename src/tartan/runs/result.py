@@ -8,24 +8,21 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
 from omegaconf import DictConfig
-from pydantic import Field, FiniteFloat, NonNegativeInt, Strict, model_validator
+from pydantic import Field, model_validator
 
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
 from tartan.evaluation.monitor import PERPLEXITY, Monitor
+from tartan.evaluation.stage_result import Amount, Count, StageResult
 from tartan.files import Plain, read_json, write_text_durably
 from tartan.runs.folder import RESULT, check_same_config
 
 SCHEMA: Literal[2] = 2
 """Version of the file's layout; files of version 1, from before 0.1.0, are refused."""
 
-Count = Annotated[NonNegativeInt, Field(le=2**63 - 1)]
-Amount = Annotated[FiniteFloat, Field(ge=0)]
 Part = Literal["whole", "unseen"]
 """Part of the test split: all of it, or the examples whose text is not in train."""
 PARTS: tuple[Part, Part] = ("whole", "unseen")
-Evaluation = Annotated[tuple[Count, float], Strict(False)]
-"""A step and the dev metric after it; a tuple, for which JSON has a list."""
 
 
 class Auxiliary(Plain):
@@ -56,46 +53,6 @@ class Split(Plain):
 
     whole: Scores
     unseen: Scores
-
-
-class Spent(Plain):
-    """The part of a stage's cost, by task, that is the same for every run of a config."""
-
-    tokens: dict[str, Count] = Field(default_factory=dict)
-    examples: dict[str, Count] = Field(default_factory=dict)
-    flops: dict[str, Count | Amount] | None = None
-    padding_share: Amount | None = None
-
-
-class Measured(Plain):
-    """The part of a stage's cost that depends on the machine (see `StageCost`)."""
-
-    seconds: Amount
-    peak_memory_bytes: Count | None = None
-    processes: Count = 1
-
-
-class Stage(Plain):
-    """A stage that was trained (see `StageOutcome`)."""
-
-    name: str
-    steps: Count
-    best_step: Count | None = None
-    skipped: Count = 0
-    cost: Spent = Spent()
-    measured: Measured
-    final_task_weights: dict[str, float] = Field(default_factory=dict)
-    evaluations: list[Evaluation] = Field(default_factory=list)
-
-    @property
-    def flops(self) -> float | None:
-        """Floating-point operations of the training passes; None if they were not counted."""
-        flops = self.cost.flops
-        return None if flops is None else float(sum(flops.values()))
-
-    @property
-    def seconds(self) -> float:
-        return self.measured.seconds
 
 
 class TrainSplit(Plain):
@@ -158,7 +115,7 @@ class Result(Plain):
     auxiliaries: dict[str, Auxiliary]
     final_task_weights: dict[str, float] = Field(default_factory=dict)
     chosen: dict[str, Any] | None = None
-    stages: Annotated[list[Stage], Field(min_length=1)]
+    stages: Annotated[list[StageResult], Field(min_length=1)]
     cost: dict[str, Count | Amount] = Field(default_factory=dict)
     measured: dict[str, Amount] = Field(default_factory=dict)
     versions: dict[str, str] = Field(default_factory=dict)
@@ -189,7 +146,7 @@ class Result(Plain):
     @property
     def is_joint(self) -> bool:
         """Whether a stage trained the end task together with auxiliary tasks."""
-        counted = ({*one.cost.tokens, *(one.cost.flops or {})} for one in self.stages)
+        counted = ({*one.cost.tokens, *one.cost.flops} for one in self.stages)
         return any(END_TASK in tasks and tasks & self.auxiliaries.keys() for tasks in counted)
 
     @property

@@ -294,7 +294,7 @@ def _draw(result: Result, outcomes: list[StageOutcome], folder: Path) -> None:
     """Draw the task weights of joint training, if a stage trained the end task with others."""
     title = figure_text(f"{result.method} on {result.task} ({result.encoder})", longest=90)
     for outcome in outcomes:
-        if not outcome.task_weights or outcome.dev is None or not result.labels:
+        if not outcome.final_task_weights or outcome.dev is None or not result.labels:
             continue
         draw_task_weights(
             folder / STEP_LOG, outcome.name, outcome.evaluations, result.metric, title,

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Unpack
 
 import datasets
 import numpy as np
@@ -22,7 +23,7 @@ from tartan.data.prepared import AuxiliaryContext, AuxiliaryExamples, choose_row
 from tartan.data.table import load_from_hub
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError, first_line
-from tartan.objectives.base import Collate, Row
+from tartan.objectives.base import Batching, Collate, Row
 from tartan.objectives.classification import ClassWeights, Supervised
 from tartan.settings import Below1, Checked, Count, Natural, Size
 from tartan.vision.wide_resnet import ImageEncoder, require_image_encoder
@@ -55,16 +56,10 @@ class ImageClassification(Checked, Supervised):
         return nn.Linear(encoder.hidden_size, self.classes)
 
     def collate(
-        self,
-        encoder: ImageEncoder,
-        micro_batch_size: int,
-        *,
-        training: bool = True,
-        packed: bool = False,
-        on_cpu: bool = False,
+        self, encoder: ImageEncoder, micro_batch_size: int, **how: Unpack[Batching]
     ) -> Collate:
         require_image_encoder(encoder, "classifier=images")
-        return partial(self._batch, encoder, micro_batch_size, training)
+        return partial(self._batch, encoder, micro_batch_size, how.get("training", True))
 
     def _batch(
         self,
