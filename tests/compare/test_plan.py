@@ -7,8 +7,7 @@ from hydra import compose, initialize_config_dir
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tartan.compare.plan import METHODS, StepCost, plan_of, write_experiment
-from tartan.compare.request import request_of
+from tartan.compare.plan import METHODS, StepCost, plan_of, request_of, write_experiment
 from tartan.errors import UserError
 from tests.conftest import ROOT
 from tests.in_process import STAGES

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tartan.compare.decision import Predictions
-from tartan.compare.plan import Plan
+from tartan.compare.plan import Plan, request_of
 from tartan.compare.race import Race
-from tartan.compare.request import request_of
 from tartan.evaluation.metrics import NAMED
 
 

@@ -21,7 +21,7 @@ from omegaconf import OmegaConf
 
 import studies.__main__ as study
 import tartan.report.main as report
-from tartan.compare.request import request_of
+from tartan.compare.plan import request_of
 from tartan.core.weighting.meta import Meta
 from tartan.predict.main import quote_values
 from tartan.predict.predict import Settings, predict_file

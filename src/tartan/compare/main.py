@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from hydra.errors import HydraException
 
 from tartan.compare.outcome import write_outcome
-from tartan.compare.race import Race, StoppedError
-from tartan.compare.request import request_of
+from tartan.compare.plan import request_of
+from tartan.compare.race import Race
 from tartan.errors import UserError
 from tartan.files import process_lock
 from tartan.runs.command_line import message_of, quiet_at_closed_pipe, quiet_libraries
@@ -57,9 +57,9 @@ def main(arguments: Sequence[str]) -> int:
         line = message_of(error) if isinstance(error, HydraException) else error
         print(f"error: {line}", file=sys.stderr)
         return 1
-    except (KeyboardInterrupt, StoppedError) as stop:
+    except (KeyboardInterrupt, SystemExit) as stop:
         print("stopped; run the same command again to continue", file=sys.stderr)
-        return stop.code if isinstance(stop, StoppedError) else 128 + signal.SIGINT
+        return int(stop.code or 1) if isinstance(stop, SystemExit) else 128 + signal.SIGINT
 
 
 def command() -> None:

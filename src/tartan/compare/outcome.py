@@ -57,7 +57,9 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
     if outcome.task.kind.one_label:
-        doubtful = _doubtful(outcome, frame)
+        probabilities = joined(outcome.parts, [outcome.chosen]).probabilities[outcome.chosen]
+        examples = frame[list(outcome.rows[0])]
+        doubtful = doubtful_labels(examples, probabilities, outcome.task.labels)
         write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
         _recalibrate(outcome, folder / "best")
     card = folder / "best" / "classifier" / "README.md"
@@ -139,13 +141,6 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
         frame[f"predicted_{method}"] = column
     raced = frame[frame["fold"] < len(outcome.parts)]
     return raced.sort_values("fold", kind="stable")
-
-
-def _doubtful(outcome: Outcome, out_of_fold: pd.DataFrame) -> pd.DataFrame:
-    """Return the examples whose label the chosen method contradicts, the most doubtful first."""
-    probabilities = joined(outcome.parts, [outcome.chosen]).probabilities[outcome.chosen]
-    examples = out_of_fold[list(outcome.rows[0])]
-    return doubtful_labels(examples, probabilities, outcome.task.labels)
 
 
 def _recalibrate(outcome: Outcome, best: Path) -> None:

@@ -27,8 +27,7 @@ from tartan.compare.folds import (
     write_folds,
 )
 from tartan.compare.outcome import Outcome
-from tartan.compare.plan import LEARNS_FROM_DEV, Plan, StepCost, plan_of, write_experiment
-from tartan.compare.request import Request
+from tartan.compare.plan import LEARNS_FROM_DEV, Plan, Request, StepCost, plan_of, write_experiment
 from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric
 from tartan.files import read_json, write_text_durably
@@ -42,14 +41,6 @@ PLAN = "compare.json"
 """File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
 FEW = 1000
 """Number of labelled examples up to which there are 5 folds, beyond it 3."""
-
-
-class StoppedError(Exception):
-    """A child ended with this exit code, e.g. by a signal."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
 
 
 class Race:
@@ -66,7 +57,7 @@ class Race:
 
         Raises:
             UserError: an option or the data are invalid, or a run failed.
-            StoppedError: a child was stopped by a signal.
+            SystemExit: a child was stopped by a signal.
         """
         request, task = self._request, self._task
         folds = request.folds or (5 if len(self._rows) <= FEW else 3)
@@ -150,7 +141,7 @@ class Race:
                     errors = [one for one in done.stderr.splitlines() if one.startswith("error: ")]
                     raise UserError((errors or ["the pilot failed"])[0].removeprefix("error: "))
                 result = read_result(folder / method)
-                training += sum(stage.seconds for stage in result.stages)
+                training += result.seconds
                 costs[method] = {
                     one.name: StepCost((one.flops or 0.0) / one.steps, one.seconds / one.steps)
                     for one in result.stages
@@ -184,8 +175,7 @@ class Race:
     def _seconds(self, fold: int, methods: Sequence[str]) -> list[float]:
         """Return how long each method's training on a fold took [s]."""
         folder = self._request.folder / "runs" / str(fold)
-        runs = [read_result(folder / method) for method in methods]
-        return [sum(stage.seconds for stage in run.stages) for run in runs]
+        return [read_result(folder / method).seconds for method in methods]
 
     def _train(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
@@ -194,7 +184,7 @@ class Race:
         if code == 1:
             raise UserError("a run failed; see above")
         if code != 0:
-            raise StoppedError(code)
+            raise SystemExit(code)
 
     def _command(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
