@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pytest
-import torch
 from transformers import BertConfig, BertModel
 
 from tartan.encoders.tiny import letter_pair_tokenizer
@@ -74,39 +73,26 @@ SMALL = {
 }  # fmt: skip
 
 
-def body(vocabulary: int) -> BertModel:
-    return BertModel(BertConfig(vocab_size=vocabulary, **SMALL))
-
-
-def encoder(spoil: Callable[[Path], object], *options: str, method: str = "finetune") -> Case:
+def encoder(spoil: Callable[[Path], object]) -> Case:
     """A saved encoder in `{folder}/model`, spoilt."""
 
     def make(folder: Path) -> None:
         tokenizer = letter_pair_tokenizer()
-        body(len(tokenizer)).save_pretrained(folder / "model")
+        BertModel(BertConfig(vocab_size=len(tokenizer), **SMALL)).save_pretrained(folder / "model")
         tokenizer.save_pretrained(folder / "model")
         spoil(folder / "model")
 
-    chosen = ["encoder=huggingface", "encoder.name={folder}/model", *options]
-    return Case("", chosen, method, make)
+    return Case("", ["encoder=huggingface", "encoder.name={folder}/model"], make=make)
 
 
 def without(pattern: str) -> Callable[[Path], object]:
     return lambda model: [path.unlink() for path in model.glob(pattern)]
 
 
-def lacking_token(token: str) -> Callable[[Path], object]:
-    def spoil(model: Path) -> None:
-        tokenizer = letter_pair_tokenizer()
-        setattr(tokenizer, token, None)
-        tokenizer.save_pretrained(model)
-
-    return spoil
-
-
-def pickled(model: Path) -> None:
-    (model / "model.safetensors").unlink()
-    torch.save({}, model / "pytorch_model.bin")
+def without_padding(model: Path) -> None:
+    tokenizer = letter_pair_tokenizer()
+    tokenizer.pad_token = None
+    tokenizer.save_pretrained(model)
 
 
 def wider(model: Path) -> None:
@@ -119,28 +105,13 @@ ENCODERS = {
     "no config": encoder(without("config.json")),
     "no tokenizer": encoder(without("tokenizer*")),
     "no weights": encoder(without("*.safetensors")),
-    "pickled weights": encoder(pickled),
     "torn weights": encoder(lambda model: (model / "model.safetensors").write_bytes(b"")),
     "other shapes": encoder(wider),
-    "tokenizer of another model": encoder(lambda model: body(100).save_pretrained(model)),
-    "no padding": encoder(lacking_token("pad_token")),
-    "no mask": encoder(lacking_token("mask_token"), method="tapt"),
-    "texts longer than its positions": encoder(without("none"), "task.max_length=41"),
+    "no padding": encoder(without_padding),
 }
-SETTINGS = {
-    "metric that is none": case("task.metric=acuracy", "task.metric=acuracy"),
-    "values of other tasks": case(
-        "weighting", "weighting=static", "weighting.values={end_task: 1, news: 1}",
-        method="mt_tartan",
-    ),
-    "meta weighting without a meta head": case(
-        "weighting Meta", "weighting=meta", method="mt_tartan"
-    ),
-    "clipping": case("trainer.gradient_clip_val", "+trainer.gradient_clip_val=0.5"),
-}  # fmt: skip
 CASES = {
     f"{kind}: {name}": entry
-    for kind, entries in (("files", FILES), ("encoder", ENCODERS), ("setting", SETTINGS))
+    for kind, entries in (("files", FILES), ("encoder", ENCODERS))
     for name, entry in entries.items()
 }
 

@@ -9,8 +9,7 @@ import torch
 
 from tartan.errors import UserError
 from tartan.methods import FineTuning
-from tartan.runs.prepare import enabled_stages, prepare
-from tests.in_process import config_of, recorded_run, toy
+from tests.in_process import recorded_run, toy
 
 STAGE = "method.stages.finetune"
 
@@ -53,17 +52,6 @@ def test_what_lightning_refuses_when_training_begins_is_one_line(data_dir, cache
            "logger=none", "max_steps=1"]  # fmt: skip
     with pytest.raises(UserError, match=r"^Lightning refuses callbacks or trainer: Cannot use"):
         recorded_run(toy(data_dir, cache_dir, "finetune", *own), tmp_path)
-
-
-@pytest.mark.parametrize(
-    "option",
-    ["max_epochs=3", "val_check_interval=0.5", "limit_train_batches=2", "callbacks=[]"],
-)
-def test_no_option_of_the_trainer_is_swallowed(toy_options, option):
-    config = config_of([*toy_options, "method=finetune", "auxiliary=none", f"+trainer.{option}"])
-    with pytest.raises(UserError, match=rf"^trainer\.{option.partition('=')[0]}") as caught:
-        prepare(config, enabled_stages(config))
-    assert "\n" not in str(caught.value)
 
 
 def test_a_time_limit_before_any_evaluation_is_one_line(data_dir, cache_dir, tmp_path):

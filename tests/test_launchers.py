@@ -39,15 +39,6 @@ def test_a_sweep_in_other_processes_is_a_sweep_like_any_other(launcher, run_cli,
     assert len(list(record.iterdir())) == 2
 
 
-def test_a_process_that_is_killed_ends_the_sweep_with_a_line(run_cli, tmp_path):
-    (tmp_path / "deadly.py").write_text("import os\n\n\ndef Deadly(**o):\n    os._exit(1)\n")
-    options = ["encoder._target_=tartan.vision.wide_resnet.WideResNetSource,deadly.Deadly"]
-    swept = run_cli("-m", "hydra/launcher=submitit_local", *DIGITS, *options, fresh=True)
-    assert swept.returncode == 1
-    assert re.search(r"^error: Job .*submitit", swept.stderr, re.MULTILINE)
-    assert "Traceback" not in swept.stderr
-
-
 def test_on_a_cluster_a_job_that_is_put_back_in_its_queue_is_a_job_of_the_sweep(
     run_cli, tmp_path, monkeypatch
 ):

@@ -105,22 +105,6 @@ def test_a_node_becomes_the_dataclass_and_those_within():
     assert (*rates, made.meta_head.steps, made.batch_size) == (1.0, 0.5, 2, 16)
 
 
-@pytest.mark.parametrize(
-    ("values", "option"),
-    [
-        ({"batch_size": 2.5}, "batch_size"),
-        ({"bogus": 1}, "bogus"),
-        ({"auxiliaries": "some"}, "auxiliaries"),
-        ({"optimisation": {"warmup": 2}}, "optimisation.warmup"),
-    ],
-)
-def test_an_option_that_does_not_fit_is_named_in_one_line(values, option):
-    with pytest.raises(UserError) as caught:
-        stage(**values)
-    assert str(caught.value).startswith(f"method.stages.s.{option}: ")
-    assert len(str(caught.value).splitlines()) == 1
-
-
 def test_build_makes_the_class_with_plain_containers():
     weighting = build(OmegaConf.create({"_target_": META, "eta": 0.5}), "w", task_names=["a", "b"])
     assert (weighting.eta, weighting.task_names) == (0.5, ["a", "b"])

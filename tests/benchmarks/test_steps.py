@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import json
-import warnings
 from itertools import chain
 
 import pytest
@@ -14,7 +13,7 @@ from hydra import initialize_config_dir
 from benchmarks.__main__ import main
 from benchmarks.case import Case, build_case, loss_of
 from benchmarks.peers import PublishedStep, transformers_model
-from benchmarks.steps import Floor, measure_waits
+from benchmarks.steps import Floor
 from tartan.kernels.attention import IMPLEMENTATION
 from tests.conftest import ROOT
 
@@ -104,24 +103,6 @@ def test_peers_get_torchs_own_dropout_and_attention(case, tmp_path):
         kinds = {type(m) for m in body.modules() if isinstance(m, torch.nn.Dropout)}
         assert kinds == {torch.nn.Dropout}
     assert built.module.body.config._attn_implementation == IMPLEMENTATION
-
-
-def test_waits_are_reported_with_their_lines(case, tmp_path, monkeypatch):
-    """A warning like torch's stands in for a wait, which needs a GPU."""
-    modes, update = [], torch.optim.AdamW.step
-
-    def step(self, *args, **kwargs):
-        if modes == ["warn"]:
-            warnings.warn("called a synchronizing CUDA operation", stacklevel=1)
-            warnings.warn("something else", stacklevel=1)
-        return update(self, *args, **kwargs)
-
-    monkeypatch.setattr(torch.cuda, "get_sync_debug_mode", lambda: 0)
-    monkeypatch.setattr(torch.cuda, "set_sync_debug_mode", modes.append)
-    monkeypatch.setattr(torch.optim.AdamW, "step", step)
-    row = measure_waits(case("finetune", 0), tmp_path, CPU)
-    assert modes == ["warn", 0]
-    assert row.waits.startswith("1 test_steps.py:")
 
 
 @pytest.mark.slow

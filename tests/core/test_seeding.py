@@ -7,10 +7,6 @@ import numpy as np
 from tartan.core.seeding import generator_for, seed_for
 
 
-def test_a_seed_never_changes():
-    assert seed_for(7, "finetune", "end_task", 3) == 1578797533171833068
-
-
 def test_other_names_give_other_seeds_and_the_same_names_the_same_draws():
     names = [(s, *n) for s in range(3) for n in (("tapt", 3), ("tapt", 4), ("ta", "pt"), ("tapt",))]
     seeds = {seed_for(*each) for each in [*names, (1, 23), (12, 3)]}

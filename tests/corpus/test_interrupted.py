@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import sys
 
 import pytest
@@ -72,34 +71,3 @@ def test_a_build_that_is_killed_at_any_file_ends_as_one_that_never_was(articles,
         work()
         assert contents(output) == whole
     assert kills > 5
-
-
-@pytest.fixture
-def longest_file():
-    """Sets the length beyond which a file cannot be written, as a full disk does."""
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    yield lambda length: resource.setrlimit(resource.RLIMIT_FSIZE, (length, before[1]))
-    resource.setrlimit(resource.RLIMIT_FSIZE, before)
-
-
-def test_a_disk_without_room_is_one_line_and_what_it_cut_goes_into_no_corpus(
-    articles, tmp_path, longest_file
-):
-    """Every kind of file is cut at some length; the same command goes on each time."""
-    built(articles, tmp_path / "whole")
-    output, refused, length = tmp_path / "out", 0, 50
-
-    def refusal():
-        longest_file(round(length))
-        try:
-            built(articles, output)
-        except OSError as error:
-            return str(error)
-        finally:
-            longest_file(resource.RLIM_INFINITY)
-
-    while message := refusal():
-        assert "File too large" in message
-        refused, length = refused + 1, length * 1.5
-    assert refused > 4
-    assert contents(output) == contents(tmp_path / "whole")

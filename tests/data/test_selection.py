@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -13,14 +12,18 @@ from hypothesis import strategies as st
 
 from tartan.data import text_auxiliary
 from tartan.data.corpus import Corpus
-from tartan.data.file_task import FileTask
 from tartan.data.prepared import AuxiliaryContext, AuxiliarySettings
 from tartan.data.text_auxiliary import TextAuxiliary, choose_part, nearest
 from tartan.encoders.tiny import TinyEncoder
 from tartan.errors import UserError
 from tartan.objectives.masked_lm import MaskedLM
+from tests.data.test_file_task import task_of
 
 HELD = " ".join(f"w{i}" for i in range(20))
+
+
+def labelled(texts):
+    return [(text, "AB"[place % 2]) for place, text in enumerate(texts)]
 
 
 def test_parts_are_nested_seeded_and_told_apart():
@@ -41,12 +44,8 @@ def test_parts_are_nested_seeded_and_told_apart():
 @pytest.fixture
 def around(tmp_path):
     """The surroundings of a task whose dev and test texts are known."""
-    texts = {"train": ["a b c", HELD, "d e f"], "dev": [HELD, "v w"], "test": ["x y", "z z"]}
-    for split, own in texts.items():
-        rows = [json.dumps({"text": text, "label": "AB"[i % 2]}) for i, text in enumerate(own)]
-        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
-    paths = {split: str(tmp_path / f"{split}.jsonl") for split in texts}
-    task = FileTask("own", "macro_f1", 32, **paths).load()
+    texts = (["a b c", HELD, "d e f"], [HELD, "v w"], ["x y", "z z"])
+    task = task_of(tmp_path, *map(labelled, texts)).load()
     return AuxiliaryContext(task, TinyEncoder().load(), AuxiliarySettings("all"), tmp_path)
 
 
@@ -113,15 +112,10 @@ def test_a_smaller_choice_is_the_beginning_of_a_larger_one(texts, queries):
 @pytest.fixture
 def examples(tmp_path):
     train = ["a protein binds a cell", "the cell has a protein"]
-    test = "protein " * 13
-    for split, texts in (("train", train), ("dev", ["v", "w"]), ("test", [test, "z"])):
-        rows = [json.dumps({"text": text, "label": "AB"[i]}) for i, text in enumerate(texts)]
-        (tmp_path / f"{split}.jsonl").write_text("\n".join(rows))
+    task = task_of(tmp_path, *map(labelled, (train, ["v", "w"], ["protein " * 13, "z"]))).load()
     lines = [f"of stars {i}" for i in range(20)] + ["protein " * 20]
     lines += ["one protein", "one cell", "protein and cell", "cells"]
     (tmp_path / "corpus.txt").write_text("\n".join(lines))
-    paths = {split: str(tmp_path / f"{split}.jsonl") for split in ("train", "dev", "test")}
-    task = FileTask("own", "macro_f1", 32, **paths).load()
 
     def call(size, **options):
         shared = AuxiliarySettings(size)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import inspect
 import re
 import shlex
@@ -24,10 +23,8 @@ import tartan.report.main as report
 from tartan.compare.plan import request_of
 from tartan.core.weighting.meta import Meta
 from tartan.predict.main import quote_values
-from tartan.predict.predict import Settings, predict_file
-from tartan.runs.run import run_experiment
 from tests.conftest import ROOT
-from tests.in_process import CONF, config_of, toy
+from tests.in_process import CONF, toy
 
 PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
@@ -172,33 +169,6 @@ def test_what_a_page_composes_from_python_runs(data_dir, cache_dir, tmp_path, mo
     assert capsys.readouterr().out.rstrip().splitlines()[-1].startswith("0.")
     assert isinstance(names["weighting"], Meta)
     assert (tmp_path / "runs" / "from_python" / "result.json").is_file()
-
-
-@pytest.mark.slow
-def test_the_wrong_rows_that_a_page_finds_are_those_of_test(tmp_path, monkeypatch):
-    """Of a table in which some rows have no label."""
-    (code,) = [b for b in blocks(ROOT / "docs" / "output.md", "python") if "splits.csv" in b]
-    monkeypatch.chdir(tmp_path)
-    rows = [(f"{'red' if i % 2 else 'old'} thing {i}", ["", "a", "b"][i % 3]) for i in range(60)]
-    table = ["text,label", *(f"{text},{label}" for text, label in rows)]
-    Path("labels.csv").write_text("\n".join(table) + "\n", encoding="utf-8")
-    options = [
-        "+experiment=custom_finetune",
-        "task.train=labels.csv",
-        "encoder=tiny",
-        "max_steps=1",
-    ]
-    options += ["task.empty_label=unlabelled", f"cache_dir={tmp_path}/cache"]
-    run_experiment(config_of(options), tmp_path / "run")
-    predict_file(Settings(model="run/classifier", input="labels.csv", output="checked.csv"))
-    names: dict[str, Any] = {}
-    exec(re.sub(r'"runs/[^"]+"', '"run"', code), names)
-    with Path("run/splits.csv").open(encoding="utf-8-sig", newline="") as file:
-        tested = [int(row["line"]) - 2 for row in csv.DictReader(file) if row["split"] == "test"]
-    assert len(tested) == 8
-    wrong = set(zip(names["wrong"]["text"], names["wrong"]["label"], strict=True))
-    predicted = dict(zip(names["rows"]["text"], names["rows"]["predicted_label"], strict=True))
-    assert wrong == {rows[i] for i in tested if predicted[rows[i][0]] != rows[i][1]} != set()
 
 
 def test_the_loop_of_a_pages_reader_trains(capsys):

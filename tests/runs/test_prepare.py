@@ -40,6 +40,8 @@ WRONG = [
     ("meta_tartan", "weighting.eta", "-1 fast null"),
     ("finetune", "trainer.precision", "fp16 16-mixed"),
     ("finetune", "trainer.max_epochs", "5"),
+    ("finetune", "trainer.val_check_interval", "0.5"),
+    ("finetune", "trainer.callbacks", "[]"),
     ("finetune", "trainer.limit_test_batches", "2"),
     ("finetune", "experiment", "{max_steps: 3}"),
     ("finetune", "sede", "1"),

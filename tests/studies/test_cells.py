@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 import pytest
 
 import studies.cells
-from studies.__main__ import main
 from studies.cells import run_part
 from studies.part import cells_of, read_part
 from studies.row import CELL, read_rows
 from tartan.runs.run import run_experiment
-from tests.conftest import ROOT
 from tests.in_process import config_of, toy
 from tests.report.made_up_runs import config_of as made_up_config
 from tests.report.made_up_runs import result_of, write_run
@@ -96,13 +92,3 @@ def test_a_cell_is_trained_by_the_program_itself(tmp_path, data_dir, cache_dir, 
     assert (run.setting, run.labelled, run.stages[:11]) == ("finetune", 48, "finetune 6:")
     assert run.tflop is not None
     assert 0 < run.test <= 1
-
-
-def test_the_command_line_writes_the_page(tmp_path, capsys):
-    (tmp_path / "results").mkdir()
-    assert main(["write", "--results", str(tmp_path / "results")]) == 0
-    page = (tmp_path / "results_all.md").read_text()
-    assert re.search(r"\b0 of [1-9]\d* runs done; `make study PART=suspects`", page)
-    assert main(["collect", "nothing", "--results", str(tmp_path / "results")]) == 1
-    assert "error: the study has no part 'nothing'" in capsys.readouterr().err
-    assert not (ROOT / "conf" / "study").exists()  # which the wheel would hold

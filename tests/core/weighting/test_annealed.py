@@ -75,18 +75,3 @@ def test_a_step_of_one_task_takes_its_gradient_and_leaves_other_heads():
         alone = mixed([float(index == turn) for index in range(3)])
         for mine, expected in zip(of_body, alone, strict=True):
             torch.testing.assert_close(mine, expected, rtol=0, atol=1e-12)
-
-
-def test_steps_of_one_task_are_mixed_steps_in_expectation():
-    """With constant shares, the mean over turns is the mixture, but for one turn's worth."""
-    shares = [0.5, 0.3, 0.2]
-    weighting = Annealed(NAMES, ramp=1, one_task=True)
-    weighting.shares = lambda step: shares
-    total = [torch.zeros_like(g) for g in stepped(weighting, 0)[1]]
-    for number in range(10):
-        for so_far, one in zip(total, stepped(weighting, number)[1], strict=True):
-            so_far += one / 10
-    mixture = Annealed(NAMES, ramp=1)
-    mixture.shares = lambda step: shares
-    for mine, expected in zip(total, stepped(mixture, 0)[1], strict=True):
-        torch.testing.assert_close(mine, expected, rtol=0, atol=1e-7)
