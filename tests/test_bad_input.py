@@ -58,7 +58,6 @@ FILES = {
     "a label with one example": labelled(
         ": too few examples", EIGHT + jsonl(("a", "rare")), "train", "task.dev=null"
     ),
-    "paper task not there": case("{folder}/acl_arc/train.jsonl", "task=acl_arc"),
     "corpus missing": case(
         "{folder}/none.txt", "auxiliary.dapt.path={folder}/none.txt", method="dapt"
     ),
@@ -128,9 +127,6 @@ def test_the_message_is_one_line_and_comes_before_any_training(
     folder.mkdir()
     entry.make(folder)
     options = toy(data_dir, cache_dir, entry.method)
-    if "task=acl_arc" in entry.options:
-        options = [option for option in options if not option.startswith("task")]
-        options += [f"data_dir={folder}"]
     options += [option.replace("{folder}", str(folder)) for option in entry.options]
     with pytest.raises(UserError) as caught:
         run_experiment(config_of(options), run)

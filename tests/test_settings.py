@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any, Literal
 
 import numpy as np
@@ -15,8 +14,6 @@ from omegaconf import OmegaConf
 from tartan.errors import UserError
 from tartan.methods.stage import Stage
 from tartan.settings import (
-    Below1,
-    Checked,
     Count,
     Natural,
     NonNegative,
@@ -60,23 +57,6 @@ def test_a_value_has_the_declared_type(hint, right, wrong):
     for value in wrong:
         with pytest.raises(UserError, match=r"^option(\.\w+)*: "):
             check(value, hint, "option")
-
-
-@dataclass(frozen=True)
-class Inner(Checked):
-    rate: Below1 = 0.5
-
-
-@dataclass(frozen=True)
-class Outer(Inner):
-    size: Size = "all"
-
-
-def test_a_dataclass_checks_what_it_inherits_and_what_it_adds():
-    assert Outer(0.1, size=3).size == 3
-    for bad in ({"rate": 1}, {"size": 0}):
-        with pytest.raises(UserError, match=f"^{next(iter(bad))}: "):
-            Outer(**bad)
 
 
 @checked

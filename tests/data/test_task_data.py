@@ -52,11 +52,14 @@ def parts_of(data: TaskData, accelerator: str):
 
 
 @pytest.fixture
-def with_gpu(monkeypatch):
+def gpu(monkeypatch):
+    """A machine that says it has a GPU, with `varlen_attn` alone."""
     monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(text_encoder, "usable_kernels", lambda: ("varlen_attn",))
 
 
-@pytest.mark.usefixtures("with_gpu")
+@pytest.mark.usefixtures("gpu")
 @pytest.mark.parametrize(("kind", "packed"), [("bert", False), ("deberta", True)])
 def test_what_is_padded_on_a_cpu_is_split_by_length_whatever_the_reason(kind, packed):
     for parts in parts_of(data_of(kind, packed=packed), "cpu"):
@@ -65,7 +68,7 @@ def test_what_is_padded_on_a_cpu_is_split_by_length_whatever_the_reason(kind, pa
         assert widths == [(2, 8), (8, 64)]
 
 
-@pytest.mark.usefixtures("with_gpu")
+@pytest.mark.usefixtures("gpu")
 def test_elsewhere_there_are_as_few_padded_parts_as_there_can_be():
     for parts in parts_of(data_of("bert", packed=False), "cuda"):
         assert [part.inputs["input_ids"].shape for part in parts] == [(10, 64)]
@@ -92,14 +95,6 @@ def test_an_evaluation_batch_is_never_split(kind, packed, held_out):
 
 
 CPU, GPU = ("cpu", "32-true"), ("gpu", "bf16-mixed")
-
-
-@pytest.fixture
-def gpu(monkeypatch):
-    """A machine that says it has a GPU, with `varlen_attn` alone."""
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(text_encoder, "usable_kernels", lambda: ("varlen_attn",))
 
 
 @pytest.mark.parametrize(

@@ -85,21 +85,19 @@ def test_a_transform_of_ones_own_comes_back_from_a_checkpoint(data_dir, cache_di
     "target",
     ["os.system", "builtins.eval", "subprocess.Popen", "torch.nn.Linear", "torch.hub.load",
      "transformers.AutoModel.from_pretrained", "tartan.encoders.pretrained.local_or_cached",
-     "tartan.core.weighting.meta.Nothing", "tartan.methods.optimisation.Optimisation", "", "Meta"],
+     "tartan.core.weighting.meta.Nothing", "", "Meta", "tests.conftest.Nothing",
+     "lightning.fabric.utilities.data.AttributeDict", "hydra.conf.HydraConf"],
 )  # fmt: skip
-def test_a_checkpoint_names_no_other_classes_than_it_may(target):
+def test_a_checkpoint_names_no_other_classes_than_it_may_nor_in_a_field(target):
+    node = {"_target_": target}
+    for damaged, is_kind in (
+        (node, lambda kind: issubclass(kind, Uniform)),
+        (node_of(WithOptions()) | {"options": node}, is_objective),
+    ):
+        with pytest.raises(UserError, match="not a class that can stand here"):
+            rebuilt(damaged, is_kind)
     with pytest.raises(UserError, match="not a class that can stand here"):
-        rebuilt({"_target_": target}, lambda kind: issubclass(kind, Uniform))
-
-
-@pytest.mark.parametrize(
-    "target", ["tests.conftest.Nothing", "subprocess.Popen", "os.system", "torch.hub.load",
-               "lightning.fabric.utilities.data.AttributeDict", "hydra.conf.HydraConf"],
-)  # fmt: skip
-def test_nor_in_a_field(target):
-    damaged = node_of(WithOptions()) | {"options": {"_target_": target}}
-    with pytest.raises(UserError, match="is not a class that can stand here"):
-        rebuilt(damaged, is_objective)
+        rebuilt({"_target_": "tartan.methods.optimisation.Optimisation"}, is_objective)
 
 
 @pytest.mark.parametrize("value", [Path("/"), [torch.nn], {"a": Options()}])

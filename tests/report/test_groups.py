@@ -8,7 +8,6 @@ import pytest
 
 from tartan.report.comparison import benchmarks_of, differing_options
 from tests.report.made_up_runs import (
-    altered,
     bench_of,
     config_of,
     read_all,
@@ -78,15 +77,3 @@ def test_another_option_is_another_setting_and_its_label_says_which(tmp_path):
         "method.stages.finetune.lr": [0.1, 0.2, 0.2],
         "task.train": ["/x/a.csv", "/x/a.csv", "/x/b.csv"],
     }
-
-
-def test_data_of_one_task_are_named_by_the_options_that_differ_or_a_hash(tmp_path):
-    for name, train in (("a", "/x/a.csv"), ("b", "/x/a.csv"), ("c", "/x/c.csv")):
-        result = altered(result_of("finetune", 0, 0.5), "fingerprints.train", name * 64)
-        write_run(tmp_path / name, result, config_of(result, {"task.train": train}))
-    found = sorted(bench.label for bench in benchmarks_of(read_all(tmp_path)))
-    assert found[2] == "toy, tiny [task.train=x/c.csv]"
-    assert all(label.startswith("toy, tiny [task.train=x/a.csv, data ") for label in found[:2])
-    keys = [bench.key for bench in benchmarks_of(read_all(tmp_path))]
-    assert len(set(keys)) == 3
-    assert all(set(key) <= set("abcdefghijklmnopqrstuvwxyz0123456789-_") for key in keys)

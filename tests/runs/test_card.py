@@ -28,23 +28,6 @@ def card_of(run) -> ModelCard:
     return ModelCard((run.folder / "classifier" / "README.md").read_text(encoding="utf-8"))
 
 
-def rows_of(card, *heading):
-    """Cells of the table with that heading."""
-    lines = iter(card.text.splitlines())
-    for line in lines:
-        if [cell.strip() for cell in line.strip("|").split("|")] == list(heading):
-            break
-    else:
-        raise AssertionError(f"no table of {heading}")
-    next(lines)
-    rows = []
-    for line in lines:
-        if not line.startswith("|"):
-            break
-        rows.append([cell.strip() for cell in line.strip("|").split("|")])
-    return rows
-
-
 def written_again(run, folder, result, config=None) -> str:
     """The card of a run whose result or config is another one."""
     (folder / "classifier").mkdir()
@@ -63,15 +46,6 @@ def test_its_metadata_and_words_are_the_results(meta_run):
     assert f"on dev, {baseline['test']['macro_f1']:.4f} on test." in card.text
     assert "Few test examples (below 20)" in card.text
     assert "None" not in re.sub(r"```.*?```", "", card.text, flags=re.DOTALL)
-
-
-def test_classes_are_scored_one_by_one(meta_run):
-    rows = rows_of(card_of(meta_run), "class", "precision", "recall", "F1", "support")
-    counts = meta_run.result["test"]["whole"]["confusion"]
-    assert [row[0] for row in rows] == ["A", "R", "S"]
-    for index, (_, _, recall, _, support) in enumerate(rows):
-        assert int(support) == sum(counts[index])
-        assert float(recall) == pytest.approx(counts[index][index] / int(support), abs=1e-3)
 
 
 def test_names_stay_in_their_place_and_the_home_folder_is_not_published(

@@ -98,15 +98,15 @@ def test_only_like_is_compared_with_like(path, value):
         ("mt_tartan", {"task.domain": "d.txt"}, "MT-TARTAN, DAPT 10x (d.txt)"),
         ("mt_tartan", {"auxiliary.dapt.hub": "org/texts"}, "MT-TARTAN, DAPT 10x (texts)"),
         ("my_method", {}, "my_method, DAPT 10x"),
+        (
+            "meta_tartan",
+            {"method.stages.joint.module": "mine.heads.Fixed"},
+            "META-TARTAN (mine.heads.Fixed), DAPT 10x",
+        ),
     ],
 )
 def test_labels_say_method_size_and_a_corpus_of_the_users(method, options, label):
     assert label_of(result(method, **DAPT), options) == label
-
-
-def test_a_method_with_a_module_of_ones_own_is_named_so():
-    label = label_of(result("meta_tartan"), {"method.stages.joint.module": "mine.heads.Fixed"})
-    assert label == "META-TARTAN (mine.heads.Fixed)"
 
 
 @pytest.mark.parametrize("method", [method for method in STAGES if method in METHODS])
