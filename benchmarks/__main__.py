@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import os
 import platform
@@ -17,7 +18,7 @@ from hydra import initialize_config_dir
 from omegaconf import DictConfig, OmegaConf
 
 from benchmarks.case import Case
-from benchmarks.measure import Row, measure_matrix_rate, options_of, show, write_figures
+from benchmarks.measure import Row, measure_matrix_rate, options_of, show
 from benchmarks.peers import compare_with_published, compare_with_torchjd, compare_with_trainer
 from benchmarks.steps import (
     ABLATIONS,
@@ -117,9 +118,9 @@ def main(arguments: list[str]) -> None:
                 rows.append(row)
                 print(f"{row.what}: {row.case}: {row.ratio or row.peak_mib or row.waits}")
                 # after each row, so that an interruption loses no figures
-                plain = OmegaConf.to_container(options)
-                figures = [asdict(row) for row in rows]
-                write_figures(options.output, machine=about, options=plain, rows=figures)
+                figures = {"machine": about, "options": OmegaConf.to_container(options)}
+                figures |= {"rows": [asdict(row) for row in rows]}
+                Path(options.output).write_text(json.dumps(figures, indent=1) + "\n")
     if rows:
         shown = [vars(row) | {"ratio": str(row.ratio or "")} for row in rows]
         show(shown, f"ratios of times: median (quartiles); {about['gpu'] or about['processor']}")

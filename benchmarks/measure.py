@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -92,11 +91,6 @@ def options_of(name: str, arguments: Sequence[str]) -> DictConfig:
     merged = OmegaConf.merge(options, OmegaConf.from_dotlist(list(arguments)))
     assert isinstance(merged, DictConfig)
     return merged
-
-
-def write_figures(path: str, **content: Any) -> None:
-    """Write options and rows as JSON."""
-    Path(path).write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
 
 
 def show(rows: Sequence[Mapping[str, Any]], title: str) -> None:
