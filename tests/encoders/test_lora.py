@@ -10,17 +10,23 @@ import pytest
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
 from torch import nn
-from transformers import AutoModelForMaskedLM, AutoModelForSequenceClassification
+from transformers import (
+    AutoModel,
+    AutoModelForMaskedLM,
+    AutoModelForSequenceClassification,
+    AutoTokenizer,
+)
 
 from tartan import ContinuedPretraining, MetaTartan, TartanData
 from tartan.encoders.layers import reinitialise_top
 from tartan.encoders.lora import Lora, merged
+from tartan.encoders.pretrained import PretrainedEncoder
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import TinyEncoder, letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.kernels.attention import use_kernels
-from tests.encoders.bodies import random_body
+from tests.encoders.bodies import random_body, save
 from tests.in_process import part, recorded_run, same, toy
 from tests.kernels.test_packing import rows_of, states_of
 from tests.methods.lightning import fitted, state_of, toy_data
@@ -104,6 +110,29 @@ def test_the_saved_classifier_is_merged_and_peft_loads_the_adapter_with_the_head
     torch.testing.assert_close(adapted(**encoded).logits, expected, rtol=0, atol=1e-5)
     adapted.unload()
     assert not torch.allclose(module(TEXTS).cpu(), base.eval()(**encoded).logits, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    "kind", ["modernbert", "eurobert", "deberta-v2", "electra", "distilbert", "gte", "roberta"]
+)
+def test_heads_are_trained_beside_an_adapter_and_saved_with_it(kind, data_dir, cache_dir, tmp_path):
+    folder = save(random_body(kind), tmp_path / "encoder")
+    encoder = PretrainedEncoder(name=str(folder), adapter=ADAPTED.adapter)
+    data = toy_data(data_dir, cache_dir, encoder=encoder)
+    module = MetaTartan.for_data(data, lr=5e-2)
+    before = copy.deepcopy(module.heads["end_task"].state_dict())
+    fitted(module, data, tmp_path, max_steps=2)
+    changed = module.heads["end_task"].state_dict()
+    assert not any(value.equal(changed[name]) for name, value in before.items())
+    module.eval().save_pretrained(tmp_path / "saved")
+    base = AutoModelForSequenceClassification.from_pretrained(tmp_path / "saved").eval()
+    tokenizer = AutoTokenizer.from_pretrained(tmp_path / "saved")
+    encoded = tokenizer(TEXTS, padding=True, return_tensors="pt")
+    expected = module(TEXTS).cpu()
+    torch.testing.assert_close(base(**encoded).logits, expected, rtol=0, atol=1e-5)
+    base.base_model.load_state_dict(AutoModel.from_pretrained(folder).state_dict(), strict=False)
+    adapted = peft.PeftModel.from_pretrained(base, tmp_path / "saved" / "adapter").eval()
+    torch.testing.assert_close(adapted(**encoded).logits, expected, rtol=0, atol=1e-5)
 
 
 def test_the_saved_masked_lm_is_merged_with_its_head(data_dir, cache_dir, tmp_path):

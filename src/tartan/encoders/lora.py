@@ -115,8 +115,9 @@ def save_adapter(
 
     prefix = classifier.base_model_prefix
     layers = {f"{prefix}.{name}": layer for name, layer in adapted_layers(body).items()}
+    # whole modules: peft adds `classifier`, which must not be beside its parts
     outside = {
-        name.rpartition(".")[0]
+        f"{prefix}.pooler" if name.startswith(f"{prefix}.") else name.partition(".")[0]
         for name, _ in classifier.named_parameters()
         if not name.startswith(f"{prefix}.") or name.startswith(f"{prefix}.pooler.")
     }
