@@ -28,7 +28,7 @@ from tartan.encoders.heads import (
     ClassifierHead,
     MaskedLMHead,
     OwnHead,
-    head_layers,
+    head_parameters,
 )
 from tartan.encoders.lora import merged, save_adapter
 from tartan.errors import UserError
@@ -166,15 +166,13 @@ def _masked_lm(body: PreTrainedModel, head: nn.Module, name: str) -> PreTrainedM
             model: PreTrainedModel = AutoModelForMaskedLM.from_config(
                 copy.deepcopy(body.config), trust_remote_code=False
             )
-        dense, norm, decoder = head_layers(model)
         loaded = model.base_model.load_state_dict(merged(body).state_dict(), strict=False)
         fits = all("position_ids" in n or "pooler" in n for n in loaded.missing_keys)
-        dense.load_state_dict(head.dense.state_dict())
-        norm.load_state_dict(head.norm.state_dict())
-        fits &= (decoder.bias is None) == (head.bias is None)
-        if fits and head.bias is not None:
-            with torch.no_grad():
-                decoder.bias.copy_(head.bias)
+        (values, _), trained = head_parameters(model), head.state_dict()
+        fits &= values.keys() == trained.keys()
+        with torch.no_grad():
+            for part in values if fits else ():
+                values[part].copy_(trained[part])
     except (ValueError, RuntimeError, AssertionError):  # no such class, or shapes differ
         fits = False
     if fits:

@@ -33,8 +33,12 @@ _DROPOUT = (
     "seq_classif_dropout",
 )  # fmt: skip
 """Entries of a configuration that set the dropout of its classification head."""
-MASKED_LMS = "a BERT-, RoBERTa-, DistilBERT-, ELECTRA-, MPNet- or ModernBERT-like encoder"
+MASKED_LMS = (
+    "a BERT-, RoBERTa-, DistilBERT-, ELECTRA-, MPNet-, ModernBERT- or EuroBERT-like encoder"
+)
 """Encoders with a masked-LM head of the form of `MaskedLMHead`."""
+BERT_PARTS = ("dense.weight", "dense.bias", "norm.weight", "norm.bias", "bias")
+"""Parameters of a BERT's masked-LM head."""
 _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_activation")
 """Entries of a configuration that name the head's activation; the first that is set counts."""
 
@@ -146,9 +150,11 @@ class _GivenStates(nn.Module):
 class MaskedLMHead(nn.Module):
     """RoBERTa's and BERT's head: dense, GELU, layer norm, decoder tied to the word embeddings.
 
-    `biases` says which of `dense`, `norm` and `decoder` have one; in ModernBERT only `decoder` has.
+    `parts` are the names of its parameters. In ModernBERT only the decoder has a bias; EuroBERT has
+    nothing but a decoder, mostly with a `weight` of its own.
     """
 
+    weight: nn.Parameter | None
     bias: nn.Parameter | None
 
     def __init__(
@@ -156,15 +162,20 @@ class MaskedLMHead(nn.Module):
         hidden_size: int,
         vocabulary_size: int,
         embedding_size: int,
-        biases: Collection[str] = ("dense", "norm", "decoder"),
+        parts: Collection[str] = BERT_PARTS,
         eps: float = 1e-5,
     ) -> None:
         super().__init__()
-        self.biases, self.row_multiple = tuple(biases), ROW_MULTIPLE
-        self.dense = nn.Linear(hidden_size, embedding_size, bias="dense" in biases)
-        self.norm = nn.LayerNorm(embedding_size, eps=eps, bias="norm" in biases)
-        decoder = nn.Parameter(torch.zeros(vocabulary_size)) if "decoder" in biases else None
-        self.register_parameter("bias", decoder)
+        self.eps, self.row_multiple = eps, ROW_MULTIPLE
+        self.dense: nn.Module = nn.Identity()
+        self.norm: nn.Module = nn.Identity()
+        if "dense.weight" in parts:
+            self.dense = nn.Linear(hidden_size, embedding_size, bias="dense.bias" in parts)
+            self.norm = nn.LayerNorm(embedding_size, eps=eps, bias="norm.bias" in parts)
+        shapes = {"weight": (vocabulary_size, embedding_size), "bias": (vocabulary_size,)}
+        for name, shape in shapes.items():
+            value = nn.Parameter(torch.zeros(shape)) if name in parts else None
+            self.register_parameter(name, value)
 
     def computed_rows(self, hidden: Tensor) -> int:
         """Return the number of rows that `forward` computes for `hidden`, `(..., n, size)`."""
@@ -175,7 +186,10 @@ class MaskedLMHead(nn.Module):
         """Return the vocabulary logits, `(..., n, vocabulary)`."""
         count = hidden.shape[-2]
         hidden = F.pad(hidden, (0, 0, 0, self.computed_rows(hidden) - count))
-        logits = F.linear(self.norm(F.gelu(self.dense(hidden))), embeddings, self.bias)
+        if isinstance(self.dense, nn.Linear):
+            hidden = self.norm(F.gelu(self.dense(hidden)))
+        weight = embeddings if self.weight is None else self.weight
+        logits = F.linear(hidden, weight, self.bias)
         return logits[..., :count, :]
 
 
@@ -185,38 +199,39 @@ def split_masked_lm(
     """Split a `...ForMaskedLM` model into its body and its head with the checkpoint's values."""
     body, kind = model.base_model, type(model).__name__
     embeddings: Tensor = body.get_input_embeddings().weight
-    dense, norm, decoder = head_layers(model)
+    values, eps = head_parameters(model)
     lacking = {id(p) for name, p in model.named_parameters() if name in missing}
-    if any(id(p) in lacking for p in (*dense.parameters(), *norm.parameters())):
+    if any(id(value) in lacking for name, value in values.items() if name != "bias"):
         return body, None
     activations = (getattr(model.config, entry, None) for entry in _ACTIVATIONS)
     activation = str(next(filter(None, activations), "gelu"))
-    if not activation.startswith("gelu"):
+    if "dense.weight" in values and not activation.startswith("gelu"):
         raise UserError(f"the masked-LM head of {kind} uses {activation}, not GELU")
-    if decoder.weight.data_ptr() != embeddings.data_ptr():
-        raise UserError(f"{kind}'s decoder is not tied to its word embeddings")
-    layers = {"dense": dense, "norm": norm, "decoder": decoder}
-    biases = [name for name, layer in layers.items() if layer.bias is not None]
     vocabulary, width = embeddings.shape
-    head = MaskedLMHead(dense.in_features, vocabulary, width, biases, norm.eps)
-    head.dense.load_state_dict(dense.state_dict())
-    head.norm.load_state_dict(norm.state_dict())
-    if head.bias is not None:
-        with torch.no_grad():
-            head.bias.copy_(decoder.bias)
+    head = MaskedLMHead(int(model.config.hidden_size), vocabulary, width, list(values), eps)
+    head.load_state_dict(values)
     return body, head
 
 
-def head_layers(model: PreTrainedModel) -> tuple[nn.Linear, nn.LayerNorm, nn.Linear]:
-    """Return the dense layer, the layer norm and the decoder of a `...ForMaskedLM` model."""
+def head_parameters(model: PreTrainedModel) -> tuple[dict[str, nn.Parameter], float]:
+    """Return the parameters of the head of a `...ForMaskedLM` model and its norm's epsilon.
+
+    They are by name in `MaskedLMHead`; a `weight` is there where it is not the embeddings'.
+    """
     body, decoder = model.base_model, model.get_output_embeddings()
     inside = {id(module) for module in body.modules()}
     outside = [m for m in model.modules() if id(m) not in inside and m is not decoder]
-    width = body.get_input_embeddings().weight.shape[1]
+    words = body.get_input_embeddings().weight
     # BERT's next-sentence classifier is Linear too, but has two outputs
-    dense = [m for m in outside if isinstance(m, nn.Linear) and m.out_features == width]
+    dense = [m for m in outside if isinstance(m, nn.Linear) and m.out_features == words.shape[1]]
     norms = [m for m in outside if isinstance(m, nn.LayerNorm)]
-    if len(dense) != 1 or len(norms) != 1 or decoder is None:
+    if decoder is None or decoder.weight.shape != words.shape or not len(dense) == len(norms) <= 1:
         kind = type(model).__name__
         raise UserError(f"the masked-LM head of {kind} has an unknown shape; use {MASKED_LMS}")
-    return dense[0], norms[0], decoder
+    values = {f"dense.{name}": value for layer in dense for name, value in layer.named_parameters()}
+    values |= {f"norm.{name}": value for layer in norms for name, value in layer.named_parameters()}
+    tied = decoder.weight.data_ptr() == words.data_ptr()
+    own = {
+        name: value for name, value in decoder.named_parameters() if name != "weight" or not tied
+    }
+    return values | own, norms[0].eps if norms else 1e-5

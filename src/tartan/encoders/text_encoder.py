@@ -84,7 +84,8 @@ class TextEncoder:
         if is_of_transformers and pools and config.model_type in OTHER_HEADS:
             head = OwnHead(config, classes, dropout, pooling)
             trained = self.mlm_head
-            if config.model_type == "modernbert" and trained and trained.biases == ("decoder",):
+            parts = trained.state_dict() if trained else {}
+            if config.model_type == "modernbert" and trained and "dense.bias" not in parts:
                 # whose classifier begins with the layers of its masked-LM head
                 head.model.head.dense.load_state_dict(trained.dense.state_dict())
                 head.model.head.norm.load_state_dict(trained.norm.state_dict())
@@ -166,7 +167,7 @@ class TextEncoder:
             "config": json.loads(self.body.config.to_json_string(use_diff=False)),
             "pooler": getattr(self.body, "pooler", None) is not None,
             "tokenizer": tokenizer,
-            "masked_lm_head": head and {"biases": list(head.biases), "eps": head.norm.eps},
+            "masked_lm_head": head and {"parts": list(head.state_dict()), "eps": head.eps},
             "adapter": self.adapter and asdict(self.adapter),
         }
 
@@ -187,7 +188,7 @@ class TextEncoder:
         if head is not None:
             size, eps = int(config.hidden_size), float(head["eps"])
             vocabulary, width = body.get_input_embeddings().weight.shape
-            head = MaskedLMHead(size, vocabulary, width, list(head["biases"]), eps)
+            head = MaskedLMHead(size, vocabulary, width, list(head["parts"]), eps)
         return TextEncoder(name, body, tokenizer, head, adapter)
 
 
