@@ -89,12 +89,12 @@ class Race:
         best = request.folder / "best"
         held_out = self._tables / "0" / "held_out.jsonl"
         self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
-        every, classifier = joined(raw, [chosen]), best / "classifier"
-        # dev was trained on here
-        task.kind.save_held_out(classifier, task.labels, every.probabilities[chosen], every.labels)
+        every = joined(raw, [chosen])  # dev was trained on here
+        thresholds = task.kind.best_thresholds(every.probabilities[chosen], every.labels)
+        task.kind.save(best / "classifier", task.labels, thresholds)
         test = self._predicted({chosen: best}, TEST) if len(task.test) else None
         if test is not None:
-            scores = task.kind.judged(test.probabilities[chosen], classifier, task.labels)
+            scores = task.kind.judged(test.probabilities[chosen], thresholds)
             test = replace(test, probabilities={chosen: scores})
         return Outcome(
             task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain
+from itertools import chain, compress
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -32,8 +32,12 @@ from tartan.data.labelled import Columns, one_label, place_of
 from tartan.data.splits import iterative_split
 from tartan.data.table import Row
 from tartan.data.task_kind import (
+    Labels,
+    Names,
     Nodes,
+    Scores,
     TaskKind,
+    Thresholds,
     check_folds,
     check_no_label_options,
     without_classes,
@@ -48,11 +52,7 @@ from tartan.settings import TARGET
 THRESHOLDS = "thresholds.json"
 """File in a classifier's folder: the probability above which a text has a label, by label."""
 _YES_OR_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
-_AVERAGED = {
-    "f1": MultilabelF1Score,
-    "precision": MultilabelPrecision,
-    "recall": MultilabelRecall,
-}
+_AVERAGED = {"f1": MultilabelF1Score, "precision": MultilabelPrecision, "recall": MultilabelRecall}
 
 
 @dataclass(frozen=True)
@@ -96,9 +96,8 @@ class MultiLabelMetrics(EndTaskMetrics):
         self.thresholds.copy_(torch.from_numpy(best_thresholds(scores, codes)))
 
     def _centred(self, scores: Tensor) -> Tensor:
-        return torch.from_numpy(centred(scores.cpu().numpy(), self.thresholds.cpu().numpy())).to(
-            scores.device
-        )
+        moved = centred(scores.cpu().numpy(), self.thresholds.cpu().numpy())
+        return torch.from_numpy(moved).to(scores.device)
 
 
 def best_thresholds(scores: NDArray[np.floating], codes: NDArray[Any]) -> NDArray[np.float64]:
@@ -195,36 +194,25 @@ class MultiLabel(TaskKind):
     def counts(self, codes: Sequence[Any], labels: Sequence[str]) -> tuple[int, ...]:
         return tuple(np.reshape(codes, (-1, len(labels))).sum(axis=0, dtype=int).tolist())
 
-    def split(
-        self, labels: Sequence[Any], shares: Mapping[str, float], seed: int, source: str
-    ) -> list[str]:
+    def split(self, labels: Labels, shares: Mapping[str, float], seed: int, name: str) -> list[str]:
         counts = {s: max(1, round(x * len(labels))) for s, x in shares.items() if x}
         rest = len(labels) - sum(counts.values())
         if rest < 1:
-            raise UserError(
-                f"{source}: too few examples for train and task.{', task.'.join(counts)}"
-            )
+            raise UserError(f"{name}: too few examples for train and task.{', task.'.join(counts)}")
         return self.clean_split(range(len(labels)), labels, {"train": rest, **counts}, seed, "")
 
     def choose(self, labels: Sequence[Any], count: int, seed: int, source: str) -> list[bool]:
         sizes = {"kept": count, "others": len(labels) - count}
         splits = self.clean_split(range(len(labels)), labels, sizes, seed, "labelled")
         kept = [split == "kept" for split in splits]
-        if set(chain(*(own for own, keep in zip(labels, kept, strict=True) if keep))) != set(
-            chain(*labels)
-        ):
+        if set(chain(*compress(labels, kept))) != set(chain(*labels)):
             raise UserError(
                 f"task.labelled={count}: each label of {source} has to keep one example"
             )
         return kept
 
     def clean_split(
-        self,
-        groups: Sequence[int],
-        labels: Sequence[Any],
-        sizes: Mapping[str, int],
-        seed: int,
-        name: str,
+        self, groups: Sequence[int], labels: Labels, sizes: Mapping[str, int], seed: int, name: str
     ) -> list[str]:
         generator = generator_for(seed, "multi-label split", *sizes)
         parts = iterative_split(labels, groups, list(sizes.values()), generator)
@@ -257,33 +245,21 @@ class MultiLabel(TaskKind):
     def scores(self, logits: Tensor) -> Tensor:
         return logits.sigmoid()
 
-    def predicted(
-        self,
-        scores: NDArray[np.floating],
-        labels: Sequence[str],
-        thresholds: Sequence[float] | None = None,
-    ) -> list[Any]:
+    def predicted(self, scores: Scores, labels: Names, thresholds: Thresholds = None) -> list[Any]:
         above = scores.astype(np.float64) > (0.5 if thresholds is None else np.asarray(thresholds))
         return [self.written(code, labels) for code in above]
 
-    def thresholds_of(self, metrics: EndTaskMetrics) -> Sequence[float] | None:
+    def thresholds_of(self, metrics: EndTaskMetrics) -> Thresholds:
         return metrics.thresholds.tolist() if isinstance(metrics, MultiLabelMetrics) else None
 
-    def save(self, folder: Path, labels: Sequence[str], metrics: EndTaskMetrics) -> None:
-        self.save_thresholds(folder, labels, self.thresholds_of(metrics) or ())
+    def best_thresholds(self, scores: Scores, codes: NDArray[Any]) -> Thresholds:
+        found: Thresholds = best_thresholds(scores, codes).tolist()
+        return found
 
-    def save_held_out(
-        self,
-        folder: Path,
-        labels: Sequence[str],
-        scores: NDArray[np.floating],
-        codes: NDArray[Any],
-    ) -> None:
-        self.save_thresholds(folder, labels, best_thresholds(scores, codes).tolist())
+    def judged(self, scores: Scores, thresholds: Thresholds) -> Scores:
+        return scores if thresholds is None else centred(scores, thresholds)
 
-    def judged_apart(
-        self, scores: NDArray[np.floating], codes: NDArray[Any], texts: Sequence[str]
-    ) -> NDArray[np.floating]:
+    def judged_apart(self, scores: Scores, codes: NDArray[Any], texts: Names) -> Scores:
         # of two halves, each has the thresholds that are best in the other
         half = np.array([zlib.crc32(text.encode()) % 2 == 0 for text in texts])
         shown = np.empty(scores.shape)
@@ -291,20 +267,12 @@ class MultiLabel(TaskKind):
             shown[own] = centred(scores[own], best_thresholds(scores[~own], codes[~own]))
         return shown
 
-    def judged(
-        self, scores: NDArray[np.floating], folder: Path, labels: Sequence[str]
-    ) -> NDArray[np.floating]:
-        found = self.thresholds(folder, labels)
-        return scores if found is None else centred(scores, found)
-
-    def save_thresholds(
-        self, folder: Path, labels: Sequence[str], thresholds: Sequence[float]
-    ) -> None:
-        content = dict(zip(labels, thresholds, strict=True))
+    def save(self, folder: Path, labels: Names, thresholds: Thresholds) -> None:
+        content = dict(zip(labels, thresholds or (), strict=True))
         text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
         (folder / THRESHOLDS).write_text(text, encoding="utf-8")
 
-    def thresholds(self, folder: Path, labels: Sequence[str]) -> Sequence[float] | None:
+    def thresholds(self, folder: Path, labels: Names) -> Thresholds:
         if not (folder / THRESHOLDS).is_file():  # another's classifier
             return None
         content = json.loads(read_bytes(folder / THRESHOLDS))

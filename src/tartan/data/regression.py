@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional as F
 from torchmetrics import Metric, regression
@@ -18,7 +17,15 @@ from torchmetrics.regression import PearsonCorrCoef, SpearmanCorrCoef
 
 from tartan.data.labelled import Columns, place_of
 from tartan.data.table import Row
-from tartan.data.task_kind import Nodes, TaskKind, check_no_label_options, without_classes
+from tartan.data.task_kind import (
+    Names,
+    Nodes,
+    Scores,
+    TaskKind,
+    Thresholds,
+    check_no_label_options,
+    without_classes,
+)
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
 from tartan.evaluation.kept import KeptPart
@@ -160,10 +167,5 @@ class RegressionKind(TaskKind):
     def scores(self, logits: Tensor) -> Tensor:
         return logits
 
-    def predicted(
-        self,
-        scores: NDArray[np.floating],
-        labels: Sequence[str],
-        thresholds: Sequence[float] | None = None,
-    ) -> list[Any]:
+    def predicted(self, scores: Scores, labels: Names, thresholds: Thresholds = None) -> list[Any]:
         return [float(str(score)) for score in scores[:, 0]]

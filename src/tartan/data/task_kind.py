@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,11 @@ from tartan.evaluation.metrics import NAMED, EndTaskMetrics
 from tartan.objectives.classification import Classification
 from tartan.settings import TARGET
 
-Nodes = Mapping[str, Mapping[str, Any]]
+Nodes: TypeAlias = Mapping[str, Mapping[str, Any]]
+Labels: TypeAlias = Sequence[Any]
+Names: TypeAlias = Sequence[str]
+Scores: TypeAlias = NDArray[np.floating]
+Thresholds: TypeAlias = Sequence[float] | None
 
 
 class TaskKind:
@@ -92,23 +96,16 @@ class TaskKind:
         """Return the stratum of each example, which keeps its share in every split."""
         return labels
 
-    def split(
-        self, labels: Sequence[Any], shares: Mapping[str, float], seed: int, source: str
-    ) -> list[str]:
+    def split(self, labels: Labels, shares: Mapping[str, float], seed: int, name: str) -> list[str]:
         """See `stratified_splits`."""
-        return stratified_splits(self.strata(labels), shares, seed, source)
+        return stratified_splits(self.strata(labels), shares, seed, name)
 
     def choose(self, labels: Sequence[Any], count: int, seed: int, source: str) -> list[bool]:
         """See `choose_labelled`."""
         return choose_labelled(self.strata(labels), count, seed, source)
 
     def clean_split(
-        self,
-        groups: Sequence[int],
-        labels: Sequence[Any],
-        sizes: Mapping[str, int],
-        seed: int,
-        name: str,
+        self, groups: Sequence[int], labels: Labels, sizes: Mapping[str, int], seed: int, name: str
     ) -> list[str]:
         """See `splits.clean_split`."""
         return clean_split(groups, self.strata(labels), sizes, seed, name)
@@ -158,48 +155,36 @@ class TaskKind:
         """Return a text's scores: here its labels' probabilities, `(n, labels)`."""
         return logits.softmax(dim=1)
 
-    def predicted(
-        self,
-        scores: NDArray[np.floating],
-        labels: Sequence[str],
-        thresholds: Sequence[float] | None = None,
-    ) -> list[Any]:
+    def predicted(self, scores: Scores, labels: Names, thresholds: Thresholds = None) -> list[Any]:
         """Return the label of each text by its scores `(n, labels)`."""
         return [labels[index] for index in scores.argmax(axis=1)]
 
-    def thresholds_of(self, metrics: EndTaskMetrics) -> Sequence[float] | None:
+    def thresholds_of(self, metrics: EndTaskMetrics) -> Thresholds:
         """Return the thresholds that an evaluation on dev has chosen, one a label."""
         return None
 
     # what lies beside a saved classifier
 
-    def save(self, folder: Path, labels: Sequence[str], metrics: EndTaskMetrics) -> None:
+    def save(self, folder: Path, labels: Names, thresholds: Thresholds) -> None:
         """Write what predicting takes besides weights and labels; here nothing."""
 
-    def save_held_out(
-        self,
-        folder: Path,
-        labels: Sequence[str],
-        scores: NDArray[np.floating],
-        codes: NDArray[Any],
-    ) -> None:
-        """Write it anew by scores `(texts, labels)` of texts that were not trained on."""
+    def thresholds(self, folder: Path, labels: Names) -> Thresholds:
+        """Return the thresholds that `save` has written, one a label."""
+        return None
 
-    def judged_apart(
-        self, scores: NDArray[np.floating], codes: NDArray[Any], texts: Sequence[str]
-    ) -> NDArray[np.floating]:
-        """Return scores for metrics, none of which depends on the code of its own text."""
-        return scores
+    # races, over texts that were not trained on
 
-    def judged(
-        self, scores: NDArray[np.floating], folder: Path, labels: Sequence[str]
-    ) -> NDArray[np.floating]:
+    def best_thresholds(self, scores: Scores, codes: NDArray[Any]) -> Thresholds:
+        """Return the thresholds that suit the codes."""
+        return None
+
+    def judged(self, scores: Scores, thresholds: Thresholds) -> Scores:
         """Return scores for metrics, which know no thresholds but 0.5."""
         return scores
 
-    def thresholds(self, folder: Path, labels: Sequence[str]) -> Sequence[float] | None:
-        """Return the thresholds that `save` has written, one a label."""
-        return None
+    def judged_apart(self, scores: Scores, codes: NDArray[Any], texts: Names) -> Scores:
+        """Return scores for metrics, none of which depends on the code of its own text."""
+        return scores
 
 
 def check_no_label_options(objective: Any) -> None:

@@ -117,7 +117,7 @@ class EndTaskClassifier(TaskModule):
             log.warning(remark)
         if not self.agreement.is_main:
             return
-        self.kind.save(Path(folder), self.labels, metrics)
+        self.kind.save(Path(folder), self.labels, self.kind.thresholds_of(metrics))
         if self.columns is not None:
             write_trained_columns(self.columns, Path(folder))
 
