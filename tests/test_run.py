@@ -18,8 +18,6 @@ from tests.in_process import config_of, toy
 
 pytestmark = pytest.mark.slow
 
-HEAVY = ["torch", "transformers", "lightning", "datasets", "torchmetrics", "matplotlib"]
-
 
 @pytest.fixture(autouse=True)
 def one_thread(monkeypatch):
@@ -41,14 +39,6 @@ def error_line(finished) -> str:
     assert len(errors) == 1, finished.stderr
     assert lines == errors, finished.stderr
     return errors[0]
-
-
-def test_the_program_imports_nothing_heavy_before_it_has_to():
-    code = f"import sys, src.run; print([m for m in {HEAVY} if m in sys.modules])"
-    found = subprocess.run(
-        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() == "[]"
 
 
 def test_help_and_configs_answer_at_once(run_cli, tmp_path):

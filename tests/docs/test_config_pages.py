@@ -2,31 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shutil
 
 import pytest
 
-from docs.builder.config_pages import _group_page, _presets_page, _program_page
+from docs.builder.config_pages import _group_page, _presets_page
 from docs.builder.options import UndescribedError
 from tests.in_process import CONF
-
-
-def rows(page):
-    """Name, type, default and meaning of every option in the tables of a page."""
-    cells = [re.split(r"(?<!\\) \| ", line.strip("| ")) for line in page.splitlines()]
-    return {
-        row[0].split("`")[1]: row[1:] for row in cells if len(row) == 4 and row[0].startswith("`")
-    }
-
-
-def test_an_option_has_type_unit_default_and_meaning():
-    assert rows(_group_page(CONF, "weighting"))["eta"][:2] == [
-        "finite number of at least 0",
-        "`0.05`",
-    ]
-    kind, default, _ = rows(_program_page(CONF, "config"))["max_steps"]
-    assert (kind, default) == ("whole number of at least 1 or null, in steps", "`null`")
 
 
 def test_every_experiment_is_listed_with_what_it_picks():

@@ -13,8 +13,6 @@ import torch
 from torch.nn import functional as F
 from torch.nn.attention import varlen as torchs
 
-from tartan.encoders import text_encoder
-from tartan.encoders.text_encoder import packs_texts
 from tartan.kernels import packed_row
 from tartan.kernels.attention import attention
 from tartan.kernels.packed_row import PackedRow
@@ -139,29 +137,3 @@ def test_in_autocast_kernels_get_its_type(varlen_attn):
     assert {varlen_attn.calls[0][n].dtype for n in ("query", "key", "value")} == {torch.bfloat16}
     assert found.dtype == torch.bfloat16
     assert found.shape == (1, 8, 2, 8)
-
-
-def gpu_with(monkeypatch, *usable):
-    """The choice for a run, before the first batch, on a machine with such a GPU."""
-    monkeypatch.setattr(torch.accelerator, "is_available", lambda: True)
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    monkeypatch.setattr(text_encoder, "usable_kernels", lambda: usable)
-
-
-@pytest.mark.parametrize(
-    ("usable", "dropout", "precision", "expected"),
-    [
-        (["varlen_attn"], 0.1, "bf16-mixed", (False, True)),
-        (["varlen_attn"], 0.0, "bf16-mixed", (True, True)),
-        (["flash_attn"], 0.1, "bf16-mixed", (True, True)),
-        (["varlen_attn", "flash_attn"], 0.0, "32-true", (False, False)),
-        ([], 0.0, "bf16-mixed", (False, False)),
-    ],
-)
-def test_texts_are_packed_on_a_gpu_where_a_kernel_takes_them(
-    usable, dropout, precision, expected, monkeypatch
-):
-    gpu_with(monkeypatch, *usable)
-    encoder = encoder_of("roberta", attention_probs_dropout_prob=dropout)
-    found = [packs_texts(encoder, "auto", precision, trains=trains) for trains in (True, False)]
-    assert tuple(found) == expected

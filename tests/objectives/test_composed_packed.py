@@ -74,13 +74,3 @@ def test_gradients_are_those_with_padding(representation, kind):
     encoder, name = encoder_of(kind), f"task-replace-{representation}-denoise"
     padded = loss_and_gradients(name, encoder, packed=False)
     assert_agree(loss_and_gradients(name, encoder, packed=True), padded)
-
-
-@pytest.mark.parametrize("kind", sorted(OWN_ATTENTION))
-def test_encoders_that_cannot_pack_get_padded_texts(kind):
-    encoder = encoder_of(kind)
-    for representation in SPACE.representations:
-        objective = MEMBERS[f"task-mask-{representation}-denoise"]
-        collate = objective.collate(encoder, 99, packed=True, on_cpu=True)
-        batch = collate(rows_of(encoder), np.random.default_rng(1))
-        assert not any(is_packed(part.inputs) for part in batch.micro_batches)
