@@ -22,6 +22,8 @@ from tartan.errors import BusyError, UserError, first_line
 
 LARGEST = 32 << 20
 """Maximum size of a JSON or YAML file that is read [bytes]."""
+CALIBRATION = "calibration.json"
+"""File beside a classifier with the temperature of its scores."""
 CONNECT_TIMEOUT_S = 5.0
 """Time after which a server that does not answer counts as unreachable [s]."""
 OFFLINE = (

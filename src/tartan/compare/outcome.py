@@ -12,10 +12,9 @@ import pandas as pd
 from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
-from tartan.encoders.saved_classifier import CALIBRATION
 from tartan.evaluation.calibration import Calibration, calibrate, write_calibration
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels
-from tartan.files import read_json, write_durably, write_text_durably
+from tartan.files import CALIBRATION, read_json, write_durably, write_text_durably
 from tartan.runs.result import read_result, write_result
 
 PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"

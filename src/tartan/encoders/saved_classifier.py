@@ -34,10 +34,8 @@ from tartan.encoders.safe_loading import (
 )
 from tartan.encoders.text_encoder import TextEncoder, check_tokenizer_fits
 from tartan.errors import UserError
-from tartan.files import Plain, is_inside, read_bytes, read_json
+from tartan.files import CALIBRATION, Plain, is_inside, read_bytes, read_json
 
-CALIBRATION = "calibration.json"
-"""File in a classifier's folder with the temperature that `tartan predict` divides logits by."""
 _LONGEST = 1 << 20
 """Largest maximum length that counts as one [tokens]; Transformers writes 1e30 for no limit."""
 

@@ -11,8 +11,7 @@ from pydantic import Field, FiniteFloat, NonNegativeInt
 from scipy.optimize import minimize_scalar
 from scipy.special import log_softmax
 
-from tartan.encoders.saved_classifier import CALIBRATION
-from tartan.files import Plain, write_text_durably
+from tartan.files import CALIBRATION, Plain, write_text_durably
 
 BINS = 15
 """Number of equally wide bins of the highest probability, as in the paper."""

@@ -15,7 +15,6 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import NDArray
 
 from tartan.core.task_names import parts_of
-from tartan.encoders.saved_classifier import CALIBRATION
 from tartan.errors import UserError
 from tartan.evaluation.calibration import Calibration, Reliability
 from tartan.figures import (
@@ -27,7 +26,7 @@ from tartan.figures import (
     mean_over_runs,
     style,
 )
-from tartan.files import read_json
+from tartan.files import CALIBRATION, read_json
 from tartan.report.comparison import PART_LABELS, Benchmark, Setting
 from tartan.report.runs import read_steps
 from tartan.report.tables import plural
