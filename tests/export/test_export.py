@@ -11,10 +11,12 @@ import torch
 
 from tartan.encoders.onnx_model import ONNX, write_onnx
 from tartan.encoders.saved_classifier import load_classifier
+from tartan.encoders.text_encoder import TextEncoder
+from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
 from tartan.predict.predict import Predictor
-from tests.predict.conftest import TEXTS, classifier  # noqa: F401
-from tests.predict.test_agreement import trained  # noqa: F401
+from tests.encoders.bodies import random_body
+from tests.predict.conftest import LABELS, TEXTS, classifier  # noqa: F401
 from tests.programs import called_for_text
 
 
@@ -35,8 +37,9 @@ def exported(folder, target):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["bert", "roberta", "distilbert", "modernbert", "deberta-v2"])
-def test_batches_of_any_size_and_length_have_the_same_probabilities(trained, tmp_path, kind):  # noqa: F811
-    *_, folder = trained(kind)
+def test_batches_of_any_size_and_length_have_the_same_probabilities(tmp_path, kind):
+    encoder, folder = TextEncoder(kind, random_body(kind), letter_pair_tokenizer()), tmp_path / kind
+    encoder.save_classifier(encoder.new_classifier_head(3, 0.1), LABELS, folder, 32)
     target = exported(folder, tmp_path / "onnx")
     for batch_size in (1, 5):
         found, expected = probabilities(target, batch_size), probabilities(folder, batch_size)
