@@ -197,3 +197,18 @@ def test_the_code_beside_algorithm_1_is_the_program_s():
 
 def test_readme_is_short():
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_readme_reads_easily():
+    """Of a hundred words of prose at most 2 are numbers, 1.5 in brackets and 0.7 negations."""
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = re.sub(r"```.*?```|<!--.*?-->|`[^`]*`|\]\([^)]*\)", " ", text, flags=re.DOTALL)
+    prose = " ".join(line for line in text.splitlines() if not line.startswith(("|", "#", "![")))
+    hundreds = len(re.findall(r"[A-Za-z][\w'-]*", prose)) / 100
+    numbers, brackets = re.findall(r"(?<![\w.])\d[\d.,]*", prose), re.findall(r"\(", prose)
+    negations = re.findall(
+        r"\b(?:not|no|never|none|nor|neither|without|cannot|nothing)\b", prose, re.I
+    )
+    assert len(numbers) <= 2 * hundreds
+    assert len(brackets) <= 1.5 * hundreds
+    assert len(negations) <= 0.7 * hundreds
