@@ -6,6 +6,7 @@ import shutil
 
 import numpy as np
 import onnx
+import pandas as pd
 import pytest
 import torch
 
@@ -86,3 +87,24 @@ def test_a_run_is_exported_and_predicted_or_refused_for_what_it_loses(
         assert call("predict", *options).returncode == 0
     assert (tmp_path / "onnx.csv").read_text().count("\n") > 10
     assert "exists already" in call("export", "model=run", common).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", ["multi_label", "regression"])
+def test_other_kinds_of_labels_are_exported_too(kind, tmp_path, cache_dir):
+    labels = ("a", "a;b", "", "b") if kind == "multi_label" else (1, 20, 3.5, -2)
+    rows = [f"number {i} of {'red' if i % 2 else 'blue'} things,{labels[i % 4]}" for i in range(80)]
+    (tmp_path / "t.csv").write_text("\n".join(["text,label", *rows]))
+    given = ["+experiment=custom_finetune", f"task={kind}", "task.train=t.csv", "encoder=tiny"]
+    given += ["task.separator=';'"] * (kind == "multi_label")
+    given += ["max_steps=4", "task.max_length=32", f"cache_dir={cache_dir}", "hydra.run.dir=run"]
+    commands = [["run", *given, "trainer.enable_progress_bar=false"], ["export", "model=run"]]
+    commands += [
+        ["predict", f"model={model}", "input=t.csv", f"output={name}.csv"]
+        for name, model in (("before", "run"), ("after", "run/classifier-onnx"))
+    ]
+    for program, *options in commands:
+        done = called_for_text(f"src.{program}", *options, cwd=tmp_path)
+        assert done.returncode == 0, done.stderr
+    before, after = (pd.read_csv(tmp_path / f"{name}.csv") for name in ("before", "after"))
+    pd.testing.assert_frame_equal(before, after, atol=1e-4)

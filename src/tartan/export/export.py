@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from omegaconf import DictConfig
+from torchmetrics import Metric
 
 from tartan.data.text_task import TextTask
 from tartan.encoders.onnx_model import ONNX, quantise, write_onnx
@@ -21,7 +22,6 @@ from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError
 from tartan.predict.predict import Predictor
 from tartan.runs.folder import model_folder
-from tartan.runs.outcome import evaluated
 from tartan.runs.prepare import take_options_of
 from tartan.settings import Checked, build
 
@@ -30,7 +30,7 @@ _ROUNDS = 3
 _BATCH = 32
 _WEIGHTS = (".safetensors", ".onnx")
 _CLOSE = 1e-4
-"""Largest difference of a probability that rounding makes."""
+"""Largest difference, and relative one, that rounding makes."""
 
 
 @dataclass(frozen=True)
@@ -56,14 +56,15 @@ class Measured:
 class Exported:
     """A classifier in ONNX beside the original, on `texts` dev texts.
 
-    `changed` is the number of those with another label, `difference` the largest of a probability.
+    `changed` is the number of those with another label, or number; `same` says whether all scores
+    are equal up to rounding.
     """
 
     folder: Path
     metric: str
     texts: int
     changed: int
-    difference: float
+    same: bool
     before: Measured
     after: Measured
 
@@ -102,15 +103,13 @@ def export(settings: Settings, config: DictConfig) -> Exported:
     task = build(config.task, "task").load()
     if not isinstance(task, TextTask) or tuple(task.labels) != classifier.labels:
         raise UserError(f"model={model} has other labels than its task; name its own: task=...")
-    if not task.kind.one_label:
-        raise UserError(f"tartan export compares single labels; task.kind={task.kind.name}")
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
         draft = Path(scratch) / target.name
         _write(folder, classifier, draft, settings.format)
         exported = _compare(config, task, folder, draft)
-        if settings.format == "onnx" and exported.difference > _CLOSE:
-            raise UserError(f"probabilities in ONNX differ by up to {exported.difference:.2g}")
+        if settings.format == "onnx" and not exported.same:
+            raise UserError("the classifier in ONNX gives other scores; it is not written")
         if exported.loss > settings.max_loss:
             raise UserError(f"{settings.format} is not written: {exported.words}")
         draft.rename(target)
@@ -122,6 +121,7 @@ def _write(folder: Path, classifier: SavedClassifier, draft: Path, kind: str) ->
     shutil.copytree(folder, draft, ignore=shutil.ignore_patterns("*.safetensors*"))
     body: Any = getattr(classifier.model, "body", classifier.model)
     body.config.id2label = dict(enumerate(classifier.labels))
+    body.config.problem_type = classifier.problem_type
     body.config.save_pretrained(draft)
     types = "token_type_ids" in classifier.tokenizer.model_input_names
     write_onnx(classifier.model, body, types, draft / ONNX)
@@ -139,28 +139,38 @@ def _compare(config: DictConfig, task: TextTask, original: Path, draft: Path) ->
         Predictor(own, torch.device("cpu"), _BATCH, own.max_length or task.max_length)
         for own in classifiers
     ]
-    probabilities = [predictor.predict(texts, pairs) for predictor in predictors]
+    scores = [predictor.predict(texts, pairs) for predictor in predictors]
     seconds: list[list[float]] = [[], []]
     for _ in range(_ROUNDS):
         for predictor, times in zip(predictors, seconds, strict=True):
             began = time.perf_counter()
             predictor.predict(texts, pairs)
             times.append(time.perf_counter() - began)
+    kind, labels, codes = task.kind, task.labels, torch.tensor(task.dev.labels)
+    thresholds = kind.thresholds(original, labels)
 
-    def measured(folder: Path, predicted: NDArray[np.float32], times: list[float]) -> Measured:
-        logits = torch.from_numpy(predicted).clamp_min(1e-12).log()
-        metrics = evaluated(config, task, task.dev, lambda _: logits).compute(any_unseen=False)
+    def measured(folder: Path, found: NDArray[np.float32], times: list[float]) -> Measured:
+        metric = _metric(config, task)
+        metric.update(torch.from_numpy(kind.judged(found, thresholds)), codes)
         size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in _WEIGHTS)
-        return Measured(float(metrics[task.metric]), size / 1e6, len(texts) / median(times))
+        return Measured(float(metric.compute()), size / 1e6, len(texts) / median(times))
 
-    before, after = map(measured, (original, draft), probabilities, seconds)
-    labels = [one.argmax(axis=1) for one in probabilities]
+    before, after = map(measured, (original, draft), scores, seconds)
+    both = zip(*(kind.predicted(found, labels, thresholds) for found in scores), strict=True)
     return Exported(
         folder=draft,
         metric=task.metric,
         texts=len(texts),
-        changed=int((labels[0] != labels[1]).sum()),
-        difference=float(np.abs(probabilities[0] - probabilities[1]).max()),
+        changed=sum(own != other for own, other in both),
+        same=np.allclose(scores[0], scores[1], rtol=_CLOSE, atol=_CLOSE),
         before=before,
         after=after,
     )
+
+
+def _metric(config: DictConfig, task: TextTask) -> Metric:
+    sizes = task.kind.sizes(len(task.labels))
+    if task.metric in task.kind.named:
+        return task.kind.named[task.metric](**sizes)
+    metric: Metric = build(config.metrics[task.metric], f"metrics.{task.metric}", **sizes)
+    return metric
