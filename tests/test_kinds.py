@@ -147,7 +147,7 @@ def test_a_text_gets_a_number(encoder, tmp_path, cache_dir):
             pytest.skip("needs the real data")
         lines = (REAL_DATA / "scierc" / "train.jsonl").read_text().splitlines()
         sentences = (re.sub(r"(\[\[|\]\]|<<|>>) ", "", json.loads(line)["text"]) for line in lines)
-        texts = dict(Counter(sentences).most_common()[::4])
+        texts = dict(Counter(sentences).most_common()[::2])
     table = pd.DataFrame({"text": texts.keys(), "relations": texts.values()})
     table.to_csv(tmp_path / "counts.csv", index=False)
     options = ["task=regression", f"task.train={tmp_path}/counts.csv", "task.label=relations"]
@@ -167,8 +167,8 @@ def test_a_text_gets_a_number(encoder, tmp_path, cache_dir):
         assert metrics[name] == pytest.approx(value, abs=1e-3)
     errors = (test["relations"] - test["predicted_value"]).pow(2)
     assert metrics["loss"] == pytest.approx(errors.mean(), rel=1e-3)
-    assert metrics["pearson"] > 0.2
+    assert metrics["spearman"] > 0.2
     classifier = pipeline("text-classification", str(folder), function_to_apply="none")
-    scores = [one["score"] for one in classifier(test["text"].tolist())]
+    scores = [one["score"] for one in classifier(test["text"].tolist(), truncation=True)]
     assert np.allclose(scores, test["predicted_value"], rtol=1e-4, atol=1e-4)
     assert "Probabilities" not in (folder / "README.md").read_text()
