@@ -92,33 +92,32 @@ def export(settings: Settings, config: DictConfig) -> Exported:
     Raises:
         UserError: the export differs from the original, or loses more than `max_loss` on dev.
     """
-    model = model_folder(settings.model, str(config.paths.runs_dir))
-    folder = model / "classifier" if (model / "classifier").is_dir() else model
-    written = folder.with_name(f"{folder.name}-{settings.format}")
-    target = Path(settings.output).expanduser() if settings.output else written
+    classifier = load_classifier(model_folder(settings.model, str(config.paths.runs_dir)))
+    folder = classifier.folder
+    beside = folder.with_name(f"{folder.name}-{settings.format}")
+    target = Path(settings.output).expanduser() if settings.output else beside
     if target.exists():
         raise UserError(f"{target} exists already; remove it, or name another: output=FOLDER")
-    classifier = load_classifier(folder)
     take_options_of(folder.parent, config)
     task = build(config.task, "task").load()
     if not isinstance(task, TextTask) or tuple(task.labels) != classifier.labels:
-        raise UserError(f"model={model} has other labels than its task; name its own: task=...")
+        raise UserError(f"{folder} has other labels than its task; name its own: task=...")
     target.parent.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(dir=target.parent, prefix=".export-") as scratch:
         draft = Path(scratch) / target.name
-        _write(folder, classifier, draft, settings.format)
-        exported = _compare(config, task, folder, draft)
+        _write(classifier, draft, settings.format)
+        exported = _compare(config, task, classifier, draft)
         if settings.format == "onnx" and not exported.same:
             raise UserError("the classifier in ONNX gives other scores; it is not written")
-        if exported.loss > settings.max_loss:
+        if not exported.loss <= settings.max_loss:  # nor where the metric is not defined
             raise UserError(f"{settings.format} is not written: {exported.words}")
         draft.rename(target)
     return replace(exported, folder=target)
 
 
-def _write(folder: Path, classifier: SavedClassifier, draft: Path, kind: str) -> None:
-    """Write the folder's files but for its weights, and those in ONNX."""
-    shutil.copytree(folder, draft, ignore=shutil.ignore_patterns("*.safetensors*"))
+def _write(classifier: SavedClassifier, draft: Path, kind: str) -> None:
+    """Write the files of the classifier's folder but for its weights, and those in ONNX."""
+    shutil.copytree(classifier.folder, draft, ignore=shutil.ignore_patterns("*.safetensors*"))
     body: Any = getattr(classifier.model, "body", classifier.model)
     body.config.id2label = dict(enumerate(classifier.labels))
     body.config.problem_type = classifier.problem_type
@@ -131,13 +130,15 @@ def _write(folder: Path, classifier: SavedClassifier, draft: Path, kind: str) ->
         (draft / "int8.onnx").replace(whole)
 
 
-def _compare(config: DictConfig, task: TextTask, original: Path, draft: Path) -> Exported:
+def _compare(
+    config: DictConfig, task: TextTask, classifier: SavedClassifier, draft: Path
+) -> Exported:
     """Predict the dev texts by both classifiers in turn, as `tartan predict` does on a CPU."""
     texts, pairs = task.dev.texts, task.dev.pairs
-    classifiers = [load_classifier(folder) for folder in (original, draft)]
+    length = classifier.max_length or task.max_length
     predictors = [
-        Predictor(own, torch.device("cpu"), _BATCH, own.max_length or task.max_length)
-        for own in classifiers
+        Predictor(own, torch.device("cpu"), _BATCH, length)
+        for own in (classifier, load_classifier(draft))
     ]
     scores = [predictor.predict(texts, pairs) for predictor in predictors]
     seconds: list[list[float]] = [[], []]
@@ -147,7 +148,7 @@ def _compare(config: DictConfig, task: TextTask, original: Path, draft: Path) ->
             predictor.predict(texts, pairs)
             times.append(time.perf_counter() - began)
     kind, labels, codes = task.kind, task.labels, torch.tensor(task.dev.labels)
-    thresholds = kind.thresholds(original, labels)
+    thresholds = kind.thresholds(classifier.folder, labels)
 
     def measured(folder: Path, found: NDArray[np.float32], times: list[float]) -> Measured:
         metric = _metric(config, task)
@@ -155,7 +156,7 @@ def _compare(config: DictConfig, task: TextTask, original: Path, draft: Path) ->
         size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in _WEIGHTS)
         return Measured(float(metric.compute()), size / 1e6, len(texts) / median(times))
 
-    before, after = map(measured, (original, draft), scores, seconds)
+    before, after = map(measured, (classifier.folder, draft), scores, seconds)
     both = zip(*(kind.predicted(found, labels, thresholds) for found in scores), strict=True)
     return Exported(
         folder=draft,
