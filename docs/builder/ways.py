@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import matplotlib as mpl
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from tartan.figures import COLOURS
+from tartan.figures import COLOURS, save
 
 PICTURE = Path(__file__).parents[1] / "images" / "ways.svg"
 LABELLED, UNLABELLED = COLOURS[4], COLOURS[5]
@@ -49,5 +48,4 @@ def draw() -> Figure:
 
 
 if __name__ == "__main__":
-    with mpl.rc_context({"svg.hashsalt": "ways"}):
-        draw().savefig(PICTURE, metadata={"Date": None})
+    save(draw(), PICTURE)

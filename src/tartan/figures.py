@@ -29,6 +29,8 @@ _RC = {
     "axes.axisbelow": True,
     "svg.hashsalt": "report",
 }
+_DARK = "@media (prefers-color-scheme: dark) {svg {filter: invert(.93) hue-rotate(180deg)}}</style>"
+"""The end of an SVG's style, which turns lightness around and keeps hues."""
 
 
 def style(index: int) -> dict[str, Any]:
@@ -73,12 +75,15 @@ def legend_below(picture: Figure, columns: int = 2) -> None:
 
 
 def save(picture: Figure, *paths: Path) -> None:
-    """Write images; the bytes of an SVG follow from the picture, without a date."""
+    """Write images; an SVG has no date, and turns dark where the page around it is."""
     with mpl.rc_context(_RC):
         for path in paths:
             path.parent.mkdir(parents=True, exist_ok=True)
             metadata = {"Date": None} if path.suffix == ".svg" else None
             picture.savefig(path, dpi=160, metadata=metadata)
+            if path.suffix == ".svg":
+                drawn = path.read_text(encoding="utf-8").replace("</style>", _DARK, 1)
+                path.write_text(drawn, encoding="utf-8")
 
 
 def mean_over_runs(runs: Sequence[pd.DataFrame], keys: list[str], value: str) -> pd.DataFrame:
