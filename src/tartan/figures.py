@@ -1,7 +1,5 @@
 """Draws the weights of tasks over the steps, and defines the style of all figures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

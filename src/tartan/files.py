@@ -1,7 +1,5 @@
 """Durable writes, safe reads of files that anybody may have written, checksums, escaped text."""
 
-from __future__ import annotations
-
 import errno
 import hashlib
 import http.client

@@ -3,8 +3,6 @@
 Nothing heavy is imported here, because the command line asks before anything else is loaded.
 """
 
-from __future__ import annotations
-
 import os
 import sys
 import threading

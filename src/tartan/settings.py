@@ -1,7 +1,5 @@
 """Option types, and objects built from Hydra's configuration with each value checked strictly."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import importlib

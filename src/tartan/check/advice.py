@@ -1,7 +1,5 @@
 """Recommends a method to begin with, and warns of problems, by the tables in `advice.yaml`."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass

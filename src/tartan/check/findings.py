@@ -1,7 +1,5 @@
 """Collects what `tartan check` finds out about a run: its data, its cost, and advice."""
 
-from __future__ import annotations
-
 import os
 import tempfile
 from dataclasses import asdict, dataclass

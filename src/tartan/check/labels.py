@@ -1,7 +1,5 @@
 """Reads a run's labelled and unlabelled texts to say which labels are likely wrong or missed."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

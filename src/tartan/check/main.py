@@ -3,8 +3,6 @@
 Heavy modules are imported inside functions, so that `--help` answers at once.
 """
 
-from __future__ import annotations
-
 import json
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Prints the findings as tables of 80 columns."""
 
-from __future__ import annotations
-
 import textwrap
 from collections.abc import Sequence
 from typing import Any

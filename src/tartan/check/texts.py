@@ -1,7 +1,5 @@
 """Looks at texts: their lengths in tokens, and those that occur twice."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Trains each stage of a run for a few steps, and scales their time to the whole run."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from contextlib import nullcontext
 from dataclasses import replace

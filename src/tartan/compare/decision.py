@@ -1,7 +1,5 @@
 """Decides by predictions for held-out texts which methods go on, and which one wins."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property

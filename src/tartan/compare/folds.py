@@ -1,7 +1,5 @@
 """Cuts the labelled examples of a task into folds, and writes them as tables for runs."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command `tartan compare task.train=labels.csv`: a race that ends with a classifier."""
 
-from __future__ import annotations
-
 import signal
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """Writes what came out of a comparison: scores, predictions, and how the classifier was chosen."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path

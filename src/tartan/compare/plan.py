@@ -1,7 +1,5 @@
 """Reads the options of a comparison, and plans its runs, all at equal cost."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Runs a race: measures steps, trains the methods fold by fold, and the winner on all labels."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import subprocess

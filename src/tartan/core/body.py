@@ -1,7 +1,5 @@
 """The body `theta` that all tasks share, and the gradients of their losses with respect to it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass

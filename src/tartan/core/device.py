@@ -1,7 +1,5 @@
 """Numeric types of mixed precision, and steps that are undone without waiting for a GPU."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, nullcontext
 

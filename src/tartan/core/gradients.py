@@ -1,7 +1,5 @@
 """Operations on gradients as lists of tensors, none of which waits for a device."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Sequence
 
 import torch

@@ -1,7 +1,5 @@
 """The meta head `phi*`, trained anew in every step only for the meta-gradient (section 3.3)."""
 
-from __future__ import annotations
-
 import copy
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal

@@ -1,7 +1,5 @@
 """Combines tasks' gradients one at a time in a single body-sized buffer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Passes of batches through the body, in which all gradients of a step are computed."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Literal, NamedTuple

@@ -1,7 +1,5 @@
 """Derives random seeds from names: the same (seed, stage, task, step, ...) gives the same draws."""
 
-from __future__ import annotations
-
 import hashlib
 
 import numpy as np

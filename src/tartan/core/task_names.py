@@ -1,7 +1,5 @@
 """Names of tasks: the end task's, and those of composed objectives and their factors."""
 
-from __future__ import annotations
-
 END_TASK = "end_task"
 """The name under which the end task's loss and weight are reported."""
 META_GRADIENT, META_HEAD = "meta_gradient", "meta_head"

@@ -1,7 +1,5 @@
 """Builds a corpus folder from files of articles, in steps that are resumed where they stopped."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """The command line `python -m src.build_corpus sources=FOLDER output=FOLDER task=TASK`."""
 
-from __future__ import annotations
-
 import signal
 import sys
 

@@ -6,8 +6,6 @@ The layouts are those of S2ORC: release 2020-07-05 (`metadata` with `mag_field_o
 `content.text` and its annotations), and peS2o (`text`, paragraphs apart by blank lines).
 """
 
-from __future__ import annotations
-
 import glob
 import gzip
 import json

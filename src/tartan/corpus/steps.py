@@ -10,8 +10,6 @@ What it writes, into the folder `building/`, depends on its rank alone:
 - `shard-i-of-n.arrow`: a shard, until the manifest is written.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Reads corpora of unlabelled text, memory-mapped: files, the Hub, folders of `build_corpus`."""
 
-from __future__ import annotations
-
 import glob
 import hashlib
 import logging

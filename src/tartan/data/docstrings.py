@@ -1,7 +1,5 @@
 """Builds an end task without a network: which library a paragraph of documentation is from."""
 
-from __future__ import annotations
-
 import ast
 import gc
 import hashlib

@@ -1,7 +1,5 @@
 """What a run is judged by: a labelled end task, or text that is held out in place of one."""
 
-from __future__ import annotations
-
 import hashlib
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
@@ -16,7 +14,7 @@ from tartan.data.kinds import kind_of
 from tartan.data.task_kind import TaskKind
 from tartan.encoders.base import Encoder
 from tartan.errors import UserError
-from tartan.evaluation.monitor import PERPLEXITY
+from tartan.evaluation.stage_result import PERPLEXITY
 from tartan.settings import Checked, Count, Length, Natural, Part
 
 _READ = 10_000  # number of texts that are read into memory at a time

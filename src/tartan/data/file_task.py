@@ -1,7 +1,5 @@
 """Reads an end task from the user's own files, or from a data set on the Hugging Face Hub."""
 
-from __future__ import annotations
-
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """All kinds of end task by name."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 
 from tartan.data.multi_label import MultiLabel

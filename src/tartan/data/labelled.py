@@ -1,7 +1,5 @@
 """Finds the columns of texts and labels in a table, and reads the labelled examples."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

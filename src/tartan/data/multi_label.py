@@ -1,7 +1,5 @@
 """Multi-label classification: each text has several labels, one, or none (`task.kind`)."""
 
-from __future__ import annotations
-
 import json
 import math
 import zlib

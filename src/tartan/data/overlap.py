@@ -1,7 +1,5 @@
 """Finds texts that have words in common: with held-out ones (contamination), or most of them."""
 
-from __future__ import annotations
-
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """Reads the paper's end tasks, from a local folder or from where their authors published them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Puts together all that a training is made of: encoder, end task and auxiliary tasks."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterable, Mapping
@@ -22,7 +20,7 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.export import check_masked_lm
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
-from tartan.evaluation.monitor import Monitor
+from tartan.evaluation.stage_result import Monitor
 from tartan.objectives.base import TaskObjective
 from tartan.settings import Checked, Natural, Size
 

@@ -1,7 +1,5 @@
 """Regression: each text has a number (`task.kind`)."""
 
-from __future__ import annotations
-
 import copy
 import math
 from collections.abc import Mapping, Sequence

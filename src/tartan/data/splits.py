@@ -1,7 +1,5 @@
 """Splits labelled examples at random: stratified by label, or so that no text is in two splits."""
 
-from __future__ import annotations
-
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain

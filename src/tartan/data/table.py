@@ -4,8 +4,6 @@ Python's `csv`, in its strict mode, and `json` are the parsers, because `pyarrow
 `datasets` read some malformed CSV and JSON without an error, with wrong values.
 """
 
-from __future__ import annotations
-
 import csv
 import hashlib
 import io

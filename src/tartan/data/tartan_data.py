@@ -1,7 +1,5 @@
 """Prepares a labelled table and any unlabelled texts, however they are given, for a Trainer."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

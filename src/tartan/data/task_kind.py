@@ -1,7 +1,5 @@
 """What differs between kinds of end task; one of several labels for each text is the usual kind."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields

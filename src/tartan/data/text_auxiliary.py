@@ -1,7 +1,5 @@
 """Reads an auxiliary task's text: the end task's own (TAPT), or a part of a corpus (DAPT)."""
 
-from __future__ import annotations
-
 import hashlib
 import logging
 import os

@@ -1,7 +1,5 @@
 """Tokenises texts once, into a cached Arrow file that every run memory-maps."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 from collections.abc import Sequence

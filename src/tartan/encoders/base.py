@@ -1,7 +1,5 @@
 """Declares the interface of encoders, of texts or of images."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """The stack of layers of a text encoder's body: freezing, beginning anew, rates by depth."""
 
-from __future__ import annotations
-
 from itertools import takewhile
 
 import torch

@@ -1,7 +1,5 @@
 """Low-rank adaptation (Hu et al., 2022) of a body, by `peft`: its weights stay as they were."""
 
-from __future__ import annotations
-
 import copy
 import logging
 from collections.abc import Sequence

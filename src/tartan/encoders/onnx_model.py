@@ -1,7 +1,5 @@
 """Runs and writes classifiers in ONNX, which onnxruntime computes on CPUs."""
 
-from __future__ import annotations
-
 import inspect
 import logging
 import warnings

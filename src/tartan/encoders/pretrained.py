@@ -1,7 +1,5 @@
 """Sources of encoders of text: the Hugging Face Hub, a folder, an installed package."""
 
-from __future__ import annotations
-
 import importlib.util
 from collections.abc import Mapping
 from contextlib import suppress

@@ -6,8 +6,6 @@ piped data row can answer. It also fetches kernels that a configuration names, a
 of a shard index. Every `from_pretrained` of this project is therefore called here.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Loads a text classifier from the folder of a run, or of any sequence classifier."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Builds random encoders: a tiny one in milliseconds, for tests, or one of a real one's size."""
 
-from __future__ import annotations
-
 import itertools
 import string
 from collections.abc import Mapping

@@ -1,7 +1,5 @@
 """Fits a temperature (Guo et al., 2017, arXiv 1706.04599), after which scores are probabilities."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Annotated
 

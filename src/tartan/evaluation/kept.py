@@ -1,7 +1,5 @@
 """Computes metrics at the end of an evaluation, from the scores of all its examples."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Mapping
 

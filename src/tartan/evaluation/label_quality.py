@@ -1,7 +1,5 @@
 """Finds labels that are likely wrong, and the texts to label next, by predicted probabilities."""
 
-from __future__ import annotations
-
 import warnings
 from collections.abc import Callable, Sequence
 

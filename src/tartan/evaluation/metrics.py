@@ -1,7 +1,5 @@
 """Computes the end task's metrics on all examples of a split, and on its unseen ones."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial

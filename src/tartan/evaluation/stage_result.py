@@ -1,17 +1,36 @@
-"""What a stage's training came to: its steps, cost and evaluations."""
+"""What a stage's training came to, and the metric by which its checkpoint is chosen."""
 
-from __future__ import annotations
-
+import math
+from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field, FiniteFloat, NonNegativeInt, Strict
 
 from tartan.files import Plain
 
+PERPLEXITY = "perplexity"
+"""Exponential of the mean cross-entropy of held-out masked tokens."""
 Count = Annotated[NonNegativeInt, Field(le=2**63 - 1)]
 Amount = Annotated[FiniteFloat, Field(ge=0)]
 Evaluation = Annotated[tuple[Count, float], Strict(False)]
 """A step and the dev metric after it; a tuple, for which JSON has a list."""
+
+
+@dataclass(frozen=True)
+class Monitor:
+    """A metric by name; `mode` is the direction in which it improves, `min` or `max`."""
+
+    name: str
+
+    @property
+    def mode(self) -> str:
+        return "min" if self.name == PERPLEXITY else "max"
+
+    def merit(self, value: float) -> float:
+        """Return `value` such that higher is better; NaN is worse than any number."""
+        if math.isnan(value):
+            return -math.inf
+        return -value if self.mode == "min" else value
 
 
 class Spent(Plain):

@@ -1,7 +1,5 @@
 """Computes intervals, effects and tests over seeds, and the scores of each class."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import comb

@@ -1,7 +1,5 @@
 """Classifies texts with TF-IDF and logistic regression, as a baseline without an encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import product

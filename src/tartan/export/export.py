@@ -1,7 +1,5 @@
 """Writes a classifier in ONNX, after comparing it with the original on the run's dev texts."""
 
-from __future__ import annotations
-
 import shutil
 import time
 from dataclasses import dataclass, replace

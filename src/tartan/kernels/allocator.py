@@ -1,7 +1,5 @@
 """Keeps the memory of freed CPU tensors in the process, for later tensors to reuse."""
 
-from __future__ import annotations
-
 import ctypes
 import os
 import sys

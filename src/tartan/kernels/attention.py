@@ -1,7 +1,5 @@
 """An attention implementation that is fast with dropout on a CPU and in packed rows."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import Any
 

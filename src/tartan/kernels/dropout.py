@@ -4,8 +4,6 @@ Torch draws 32 bits and more for each element, which can take a fifth of a train
 has no fused attention with dropout: here scores are masked and dropped in place, in both passes.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Any

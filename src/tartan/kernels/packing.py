@@ -1,7 +1,5 @@
 """Passes of several texts as one packed row, without padding, and by masks of pairs."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import wraps

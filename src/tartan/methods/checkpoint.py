@@ -1,7 +1,5 @@
 """Writes and reads checkpoints, also those that anybody may have written."""
 
-from __future__ import annotations
-
 import json
 import logging
 import os
@@ -23,7 +21,7 @@ from lightning.pytorch.trainer.states import TrainerFn
 
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
-from tartan.evaluation.monitor import Monitor
+from tartan.evaluation.stage_result import Monitor
 from tartan.files import write_durably
 from tartan.launch import is_main_process
 from tartan.methods.strategy import Agreement

@@ -1,7 +1,5 @@
 """Evaluates, predicts and saves the end task's classifier in a module."""
 
-from __future__ import annotations
-
 import copy
 import logging
 import os
@@ -22,7 +20,7 @@ from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.evaluation.monitor import Monitor
+from tartan.evaluation.stage_result import Monitor
 from tartan.kernels.packing import evaluating
 from tartan.methods.parts import TaskModule
 from tartan.methods.shards import whole_copy

@@ -1,14 +1,12 @@
 """Continued pre-training: DAPT and TAPT (Gururangan et al., 2020)."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
 from tartan.core.task import MicroBatch
 from tartan.encoders.export import save_masked_lm
 from tartan.encoders.text_encoder import require_text_encoder
-from tartan.evaluation.monitor import PERPLEXITY, Monitor
+from tartan.evaluation.stage_result import PERPLEXITY, Monitor
 from tartan.methods.module import TaskMixing
 from tartan.methods.parts import keep_heads
 

@@ -1,7 +1,5 @@
 """Measures the cost of a stage's training: tokens, floating-point operations, time and memory."""
 
-from __future__ import annotations
-
 import resource
 import sys
 import time

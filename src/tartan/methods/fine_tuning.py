@@ -1,7 +1,5 @@
 """Fine-tuning on the end task alone, the last stage of every baseline."""
 
-from __future__ import annotations
-
 from tartan.methods.module import TaskMixing
 
 

@@ -1,7 +1,5 @@
 """META-TARTAN: MT-TARTAN with weights learned against the validation loss (section 3.2)."""
 
-from __future__ import annotations
-
 from functools import partial
 from typing import ClassVar
 

@@ -1,7 +1,5 @@
 """Defines the LightningModule that all methods share: it trains with manual optimisation."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import asdict

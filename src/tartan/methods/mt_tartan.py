@@ -1,7 +1,5 @@
 """MT-TARTAN: joint training of the end task and the auxiliary tasks (paper, section 3.1)."""
 
-from __future__ import annotations
-
 from tartan.methods.module import TaskMixing
 
 

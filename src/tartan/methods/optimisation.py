@@ -1,7 +1,5 @@
 """AdamW over parameter groups: its schedule, and updates that are clipped or skipped."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal

@@ -1,7 +1,5 @@
 """Makes a module of its parts, which its checkpoints describe by plain values."""
 
-from __future__ import annotations
-
 import dataclasses
 import importlib
 import json

@@ -1,7 +1,5 @@
 """Processes that each hold a shard of the body's parameters (FSDP2), and whole heads."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from contextlib import AbstractContextManager

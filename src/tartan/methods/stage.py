@@ -1,7 +1,5 @@
 """Declares the settings of a stage: which tasks train together, and for how long."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field

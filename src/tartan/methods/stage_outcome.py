@@ -1,7 +1,5 @@
 """The outcome of a stage, its callbacks, and the evaluation on the test split."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil
@@ -19,8 +17,7 @@ from pydantic import Field
 from tartan.data.task_data import TaskData
 from tartan.errors import UserError
 from tartan.evaluation.metrics import SplitScores
-from tartan.evaluation.monitor import Monitor
-from tartan.evaluation.stage_result import StageResult
+from tartan.evaluation.stage_result import Monitor, StageResult
 from tartan.files import write_durably, write_text_durably
 from tartan.launch import is_main_process
 from tartan.methods.checkpoint import StageCheckpoints, load_checkpoint

@@ -1,7 +1,5 @@
 """Logs of a stage as CSV and to loggers: every step's numbers, and learned factors."""
 
-from __future__ import annotations
-
 import csv
 import os
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """Several processes: Lightning's strategies for them, and their sums with `torch.distributed`."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Builds Lightning's Trainer as configured in `conf/trainer/`, and its progress bar."""
 
-from __future__ import annotations
-
 import sys
 import time
 from datetime import timedelta

@@ -1,7 +1,5 @@
 """The interface of objectives, and the base of those that predict at positions of texts."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack

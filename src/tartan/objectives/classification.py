@@ -1,7 +1,5 @@
 """Classification, the end task's objective: of texts, from the state of their first token."""
 
-from __future__ import annotations
-
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence

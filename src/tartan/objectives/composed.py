@@ -1,7 +1,5 @@
 """Objectives composed of a transform, a representation and an output (AANG, Dery et al., 2023)."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field

@@ -1,7 +1,5 @@
 """The command `tartan predict`; heavy modules are imported inside, so that --help is quick."""
 
-from __future__ import annotations
-
 import sys
 
 import hydra

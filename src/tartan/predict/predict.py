@@ -1,7 +1,5 @@
 """Predicts a label for each text in a file and writes the predictions to another file."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Joins rows with their predictions and writes them as CSV, TSV, JSON lines or Parquet."""
 
-from __future__ import annotations
-
 import csv
 import json
 from collections import Counter

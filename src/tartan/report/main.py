@@ -1,7 +1,5 @@
 """The command `tartan report RUNS_DIR`."""
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Sequence

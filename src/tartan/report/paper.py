@@ -1,7 +1,5 @@
 """Makes the paper's tables (`paper_tables.yaml`): our runs, and below them the paper's numbers."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path

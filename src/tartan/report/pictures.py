@@ -1,7 +1,5 @@
 """Draws the figures of a report: the paper's 2, 3 and 4, test scores, cost and reliability."""
 
-from __future__ import annotations
-
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Assembles a report of a folder of runs, and writes it: tables, figures, Markdown, one page."""
 
-from __future__ import annotations
-
 import base64
 import time
 from dataclasses import dataclass

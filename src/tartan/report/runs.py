@@ -1,7 +1,5 @@
 """Reads all runs below a folder as plain data: finished, unfinished and failed ones."""
 
-from __future__ import annotations
-
 import io
 import os
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Makes tables, as Markdown, LaTeX, CSV and for the terminal, and sentences from `templates`."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Writes model cards: what was trained, from what, how good it is, and for what."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

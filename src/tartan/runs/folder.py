@@ -1,7 +1,5 @@
 """A run's folder: its name, one process in it, the same options and data; read as plain data."""
 
-from __future__ import annotations
-
 import hashlib
 import re
 import shlex

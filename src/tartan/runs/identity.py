@@ -1,7 +1,5 @@
 """Says which runs belong together: runs of one setting differ by their seed alone."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -1,7 +1,5 @@
 """Assembles the result of a finished run: its data, stages and scores, and its baselines."""
 
-from __future__ import annotations
-
 import importlib.metadata
 import logging
 import math

@@ -1,7 +1,5 @@
 """Checks a run's options, and reads what it trains: end task, auxiliary tasks, encoder, stages."""
 
-from __future__ import annotations
-
 import logging
 import re
 from collections.abc import Iterator, Mapping

@@ -1,7 +1,5 @@
 """Defines `result.json`, the result of a finished run: how it is written and read."""
 
-from __future__ import annotations
-
 import json
 import math
 from pathlib import Path
@@ -12,8 +10,7 @@ from pydantic import Field, model_validator
 
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
-from tartan.evaluation.monitor import PERPLEXITY, Monitor
-from tartan.evaluation.stage_result import Amount, Count, StageResult
+from tartan.evaluation.stage_result import PERPLEXITY, Amount, Count, Monitor, StageResult
 from tartan.files import Plain, read_json, write_text_durably
 from tartan.runs.folder import RESULT, check_same_config
 

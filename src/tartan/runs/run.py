@@ -1,7 +1,5 @@
 """Runs one experiment: settings, data, module, callbacks, trainer, fit, test, result."""
 
-from __future__ import annotations
-
 import json
 import logging
 import shutil

@@ -1,7 +1,5 @@
 """Prints the table at the end of a run: its scores, its cost, and its folder."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from rich.console import Console
@@ -9,7 +7,7 @@ from rich.table import Table
 
 from tartan.core.task_names import END_TASK
 from tartan.errors import printable
-from tartan.evaluation.monitor import PERPLEXITY
+from tartan.evaluation.stage_result import PERPLEXITY
 from tartan.runs.folder import RESULT
 from tartan.runs.result import Result
 

@@ -1,7 +1,5 @@
 """Records the state of a sweep's jobs, and prints how to go on after it."""
 
-from __future__ import annotations
-
 import json
 import os
 import shutil

@@ -1,7 +1,5 @@
 """AANG (Dery et al., 2023): weights of composed objectives by sums of factors."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from typing import Annotated

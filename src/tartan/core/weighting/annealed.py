@@ -1,7 +1,5 @@
 """A curriculum: the end task's share rises from almost nothing to 1 while training goes on."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 

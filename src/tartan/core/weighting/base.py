@@ -1,7 +1,5 @@
 """The interface of task weightings."""
 
-from __future__ import annotations
-
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass

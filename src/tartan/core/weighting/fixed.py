@@ -1,7 +1,5 @@
 """Weights that are not learned: equal, chosen, given by the end task's alone, or random."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 from typing import Annotated

@@ -1,7 +1,5 @@
 """Runs any of TorchJD's weightings that need only the inner products of the tasks' gradients."""
 
-from __future__ import annotations
-
 import importlib
 import io
 import math

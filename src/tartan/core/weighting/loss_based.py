@@ -1,7 +1,5 @@
 """Weights that are learned from the tasks' losses alone."""
 
-from __future__ import annotations
-
 from typing import Annotated
 
 import torch

@@ -1,7 +1,5 @@
 """META-TARTAN: weights that are learned online against the end task's validation loss."""
 
-from __future__ import annotations
-
 import math
 from typing import Annotated, Literal
 
