@@ -23,9 +23,7 @@ from tests.conftest import ROOT, toy_rows
 FILE = Path(__file__).with_name("golden.json")
 NEEDS_OBJECTIVES = ("aang", "aang_static")
 """Weightings of composed objectives, which `test_commands.py` trains."""
-FIRST_ORDER = ("meta", "meta_examples")
-"""Weightings that need the meta-gradient, which MetaTartan has."""
-LEARNED = ("meta", "meta_examples", "uncertainty")
+LEARNED = ("meta", "uncertainty")
 WEIGHTINGS = sorted(
     path.stem for path in (ROOT / "conf" / "weighting").glob("*.yaml")
     if path.stem not in NEEDS_OBJECTIVES
@@ -62,7 +60,7 @@ def toy_module(case: str, folder: Path) -> Any:
         encoder="tiny", batch_size=8, max_length=32, cache_dir=folder / "cache", name="toy",
     )  # fmt: skip
     methods = {"finetune": tartan.FineTuning, "continued_pretraining": tartan.ContinuedPretraining}
-    method = methods.get(case, tartan.MetaTartan if case in FIRST_ORDER else tartan.MTTartan)
+    method = methods.get(case, tartan.MetaTartan if case == "meta" else tartan.MTTartan)
     more: dict[str, Any] = {}
     if case not in methods:
         node = OmegaConf.load(ROOT / "conf" / "weighting" / f"{case}.yaml")

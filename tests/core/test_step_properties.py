@@ -12,7 +12,7 @@ from tartan.core.meta_head import MetaHead, MetaHeadSettings
 from tartan.core.task import Batch, MicroBatch
 from tartan.core.weighting.fixed import Random, Uniform
 from tartan.core.weighting.loss_based import Uncertainty
-from tartan.core.weighting.meta import Meta, MetaExamples
+from tartan.core.weighting.meta import Meta
 from tests.core.steps import BATCH, Regression, problem, take_step
 
 few = settings(max_examples=8)
@@ -87,38 +87,10 @@ def test_a_task_without_any_gradient_has_cosine_zero():
     assert gradient_of(body).isfinite().all()
 
 
-@few
-@given(seeds)
-def test_weighing_examples_turns_a_tasks_gradient_towards_the_meta_gradient(seed):
-    body, tasks, batches, meta_batch = problem(seed, 1)
-    names = [task.name for task in tasks]
-    products, mixed, heads = [], [], []
-    for temperature in (None, 1e12, 2.0, 0.5):
-        kind = MetaExamples(names, temperature=temperature) if temperature else Meta(names)
-        record = step(seed, body, tasks, batches, meta_batch, kind)
-        products.append(record.cosines[1] * record.gradient_norms[1])
-        mixed.append(gradient_of(body))
-        heads.append(gradient_of(tasks[1].head))
-        if temperature:
-            assert 1 / BATCH <= float(record.effective_examples[1]) <= 1 + 1e-9
-    torch.testing.assert_close(mixed[1], mixed[0])  # equal weights are plain META-TARTAN
-    assert products[0] <= products[2] <= products[3]
-    for head in heads[1:]:  # which gets the gradient of the plain batch
-        torch.testing.assert_close(head, heads[0])
-
-
-def test_an_example_without_units_gets_no_weight():
-    weighting = MetaExamples(["end", "aux"], temperature=0.005)
-    alignments, units = torch.tensor([0.0, -1.0, -1.0, -1.0]), torch.tensor([0.0, 5.0, 5.0, 5.0])
-    weights = weighting.weigh_examples(alignments, units)
-    torch.testing.assert_close(weights, torch.tensor([0.0, 1.0, 1.0, 1.0]))
-
-
-@pytest.mark.parametrize("kind", [Meta, MetaExamples])
-def test_micro_batches_change_nothing(kind):
+def test_micro_batches_change_nothing():
     body, tasks, batches, meta_batch = problem(4, 2)
     head = MetaHead(tasks[0].head, MetaHeadSettings(steps=0, examples=BATCH))
-    whole = step(4, body, tasks, batches, meta_batch, kind, head)
+    whole = step(4, body, tasks, batches, meta_batch, Meta, head)
     mixed = gradient_of(body)
 
     def split(batch):
@@ -127,7 +99,7 @@ def test_micro_batches_change_nothing(kind):
         return Batch([MicroBatch(p, len(p["y"]), len(p["y"])) for p in pieces], BATCH)
 
     parts = {name: split(batch) for name, batch in batches.items()}
-    found = step(4, body, tasks, parts, split(meta_batch), kind, head)
+    found = step(4, body, tasks, parts, split(meta_batch), Meta, head)
     torch.testing.assert_close(found.weights, whole.weights)
     torch.testing.assert_close(gradient_of(body), mixed)
 
@@ -149,7 +121,6 @@ def test_memory_does_not_grow_with_the_number_of_tasks():
         many_tasks = step_bytes(8, lambda names, o=order: Meta(names, order=o))
         assert 3 <= few_tasks < 4
         assert many_tasks - few_tasks < 0.5
-    assert step_bytes(8, MetaExamples) - step_bytes(1, MetaExamples) < 0.5
     assert 0.5 < many_tasks - step_bytes(8, Random) < 1.5  # no meta-gradient
 
 

@@ -83,13 +83,3 @@ def test_tokens_attend_as_the_mask_of_pairs_says(lengths, seed, dropout):
     row = row_of(lengths)
     found = packed(row, lengths, pairs, dropout=dropout)
     assert_same_derivatives(found, one_by_one(row, lengths, pairs=pairs), row)
-
-
-def test_forward_derivatives_are_those_of_each_text():
-    lengths = [5, 1, 11, 4]
-    row = [tensor.detach() for tensor in row_of(lengths)]
-    along = [torch.randn_like(tensor) for tensor in row]
-    with torch.nn.attention.sdpa_kernel(torch.nn.attention.SDPBackend.MATH):
-        found = torch.func.jvp(lambda *own: packed(own, lengths), tuple(row), tuple(along))[1]
-    expected = torch.func.jvp(lambda *own: one_by_one(own, lengths), tuple(row), tuple(along))[1]
-    assert torch.allclose(found, expected, rtol=1e-10, atol=1e-12)

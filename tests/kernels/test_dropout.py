@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.autograd import forward_ad
 from torch.nn import functional as F
 
 from tartan.encoders.tiny import TinyEncoder
@@ -104,22 +103,6 @@ def test_values_and_gradients_are_those_of_the_definition(kind, inputs, factors)
     assert found.shape == (3, 5, 2, 4)
     assert found.is_contiguous()
     assert_same_derivatives(found, expected, inputs)
-
-
-def test_forward_derivatives_agree_with_backward_ones(inputs, factors):
-    tangents = [torch.randn_like(tensor) for tensor in inputs]
-    direction = torch.randn(3, 5, 2, 4, dtype=torch.float64)
-    out = dropout_attention(*inputs, allowed("keys"), factors, SCALE)
-    gradients = torch.autograd.grad(out, inputs, direction)
-    expected = sum((g * t).sum() for g, t in zip(gradients, tangents, strict=True))
-    with forward_ad.dual_level():
-        duals = [
-            forward_ad.make_dual(tensor.detach(), tangent)
-            for tensor, tangent in zip(inputs, tangents, strict=True)
-        ]
-        both = forward_ad.unpack_dual(dropout_attention(*duals, allowed("keys"), factors, SCALE))
-    assert torch.allclose(both.primal, out, rtol=1e-12, atol=1e-14)
-    assert torch.allclose((both.tangent * direction).sum(), expected, rtol=1e-10)
 
 
 def test_inside_autocast_only_inputs_and_outputs_have_16_bits(factors):

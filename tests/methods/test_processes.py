@@ -103,7 +103,6 @@ def test_a_signal_to_one_ends_all_with_a_point_and_another_number_goes_on(comman
         ("meta_tartan", ["micro_batch_size=8"], (3,)),  # more than there are parts of a batch
         ("dapt_tapt", [], (3,)),
         ("aang", [], (2,)),
-        ("meta_tartan", ["weighting=meta_examples"], (2,)),
         ("mt_tartan", ["weighting=sdmgrad"], (2,)),
     ],
 )

@@ -129,8 +129,10 @@ def test_losses_are_those_of_a_padded_batch(objective, size):
                 objective.features(encoder.body, inputs),
                 objective.targets(inputs),
             )
-            owners = objective.owners(inputs)
-            texts = inputs["input_ids"].flatten()[spans(inputs)[0] + 1]  # of each, its first word
+            starts = spans(inputs)[0]
+            places = inputs.get("positions", starts)  # of each unit
+            owners = torch.bucketize(places, starts, right=True) - 1
+            texts = inputs["input_ids"].flatten()[starts + 1]  # of each, its first word
             own += list(zip(texts[owners].tolist(), losses.tolist(), strict=True))
         found.append(sorted(own))
     assert len(found[0]) == len(found[1]) == batch.units

@@ -43,15 +43,13 @@ class SharedBody:
     def device(self) -> torch.device:
         return next(self.module.parameters()).device
 
-    def backward(
-        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
-    ) -> None:
+    def backward(self, loss: Tensor, into: Sequence[nn.Parameter]) -> None:
         """Add the loss's gradient to `.grad` of `into`: the body's parameters, a head's or both.
 
         `torch.autograd.grad` would need a second buffer to add micro-batches up.
         """
         with without_autocast(loss.device):
-            torch.autograd.backward(loss, inputs=into, retain_graph=retain_graph)
+            torch.autograd.backward(loss, inputs=into)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take passes that keep this process in step with others, and change nothing; here none."""

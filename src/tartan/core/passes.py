@@ -6,7 +6,6 @@ from typing import Literal, NamedTuple
 
 import torch
 from torch import Tensor, nn
-from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from tartan.core.body import (
     BodyGradient,
@@ -15,19 +14,15 @@ from tartan.core.body import (
     frozen_running_statistics,
     running_statistics,
 )
-from tartan.core.device import present_autocast, without_autocast
+from tartan.core.device import present_autocast
 from tartan.core.gradients import take_gradient
 from tartan.core.task import Batch, HeadInputs, MicroBatch, Task
-
-_PLAIN = SDPBackend.MATH  # the only attention of torch with forward-mode derivatives
 
 
 class Purpose(NamedTuple):
     """What is computed in a step, and for which task: its random seed, and whose cost it is."""
 
-    kind: Literal[
-        "task", "alignments", "second_batch", "meta_gradient", "meta_features", "meta_head", "draws"
-    ]
+    kind: Literal["task", "second_batch", "meta_gradient", "meta_features", "meta_head", "draws"]
     task: str = ""
 
     def __str__(self) -> str:
@@ -53,20 +48,13 @@ class Passes:
         self._statistics = running_statistics(body.module)
 
     def gradient(
-        self,
-        purpose: Purpose,
-        task: Task,
-        batch: Batch,
-        *,
-        example_weights: Tensor | None = None,
-        keep: bool = False,
+        self, purpose: Purpose, task: Task, batch: Batch, *, keep: bool = False
     ) -> BodyGradient:
         """Return the gradient of a task's mean loss, whose sum over processes has begun.
 
         The head's gradient is computed only if the purpose is the task itself. `.grad` is empty
-        afterwards. A batch without any unit has the loss 0 and reaches no parameter. The whole
-        batch's `example_weights`, `(examples,)`, are in the body's gradient alone, not in the
-        head's or the loss. `keep` keeps what the head reads, in `read`.
+        afterwards. A batch without any unit has the loss 0 and reaches no parameter. `keep` keeps
+        what the head reads, in `read`.
         """
         head = trained(task.head) if purpose.kind == "task" else []
         inputs = [*self.parameters, *head]
@@ -80,13 +68,7 @@ class Passes:
                 self.seed(purpose, number)
                 read, unit_losses = self._forward(task, part)
                 loss = unit_losses.sum() / batch.units
-                if example_weights is not None:
-                    weights = torch.split(example_weights, list(batch.examples_of_all))[number]
-                    weighted = unit_losses * weights[task.objective.owners(part.inputs)]
-                    self.body.backward(weighted.sum() / batch.units, self.parameters, True)
-                    if head:
-                        self.body.backward(loss, head)
-                elif inputs:  # not all is frozen
+                if inputs:  # not all is frozen
                     self.body.backward(loss, inputs)
                 losses.append(loss.detach())
                 if keep:
@@ -110,41 +92,6 @@ class Passes:
         # casts of parameters that were made without gradients must not serve a later pass
         torch.clear_autocast_cache()
         return self._gathered(purpose, reads, batch)
-
-    @torch.no_grad()
-    def alignments(
-        self, task: Task, batch: Batch, direction: BodyGradient
-    ) -> tuple[Tensor, Tensor]:
-        """Return each example's `<direction, grad l_j>` and number of units, `(examples,)`.
-
-        `l_j` is an example's mean loss, 0 without units. One forward-mode product a micro-batch
-        gives all of them. Dropout has the seed of the task's own pass, but may have another mask.
-        """
-        purpose = Purpose("alignments", task.name)
-        body, values = self.body.module, direction.values
-        trained = {n: p.detach() for n, p in body.named_parameters() if p.requires_grad}
-        parameters = {f"body.{name}": value for name, value in trained.items()}
-        tangents = {
-            name: torch.zeros_like(parameter) if along is None else along.to(parameter.dtype)
-            for (name, parameter), along in zip(parameters.items(), values, strict=True)
-        }
-        alignments, units = [], []
-        # under autocast, values and derivatives may have two types
-        with self.computing(purpose), without_autocast(direction.loss.device), sdpa_kernel(_PLAIN):
-            for number, part in batch.numbered:
-                losses = _ExampleLosses(body, task, part)
-                self.seed(Purpose("task", task.name), number)
-                both = torch.func.jvp(
-                    lambda values, of=losses: torch.func.functional_call(of, values, ()),
-                    (parameters,), (tangents,),
-                )  # fmt: skip
-                alignments.append(both[1])
-                units.append(losses.units)
-        gather, sizes = self.body.gather, batch.examples_of_all
-        return (
-            gather((purpose, "alignments"), alignments, batch, sizes),
-            gather((purpose, "units"), units, batch, sizes),
-        )
 
     def no_loss(self) -> Tensor:
         """Return zero, the loss of a process that has none of a batch's examples."""
@@ -191,21 +138,3 @@ class Passes:
 def trained(head: nn.Module) -> list[nn.Parameter]:
     """Return a head's trained parameters."""
     return [p for p in head.parameters() if p.requires_grad]
-
-
-class _ExampleLosses(nn.Module):
-    """Mean losses of a micro-batch's examples, `(examples,)`, for `functional_call`."""
-
-    def __init__(self, body: nn.Module, task: Task, part: MicroBatch) -> None:
-        super().__init__()
-        self.body, self._task, self._inputs = body, task, part.inputs
-        self._owners = task.objective.owners(part.inputs)
-        ones = torch.ones(len(self._owners), device=self._owners.device)
-        self.units = ones.new_zeros(part.examples).index_add(0, self._owners, ones)
-
-    def forward(self) -> Tensor:
-        objective, head = self._task.objective, self._task.head
-        features = objective.features(self.body, self._inputs)
-        losses = objective.losses(self.body, head, features, objective.targets(self._inputs))
-        sums = losses.new_zeros(len(self.units)).index_add(0, self._owners, losses)
-        return sums / self.units.clamp(min=1)

@@ -17,9 +17,6 @@ from tartan.core.mixture import Mixed
 from tartan.core.passes import Passes, Purpose, trained
 from tartan.core.task import HeadInputs, StepBatch, Task
 
-WeighExamples = Callable[[Tensor, Tensor], Tensor]
-"""From alignments and numbers of units, both `(examples,)`, to weights `(examples,)`."""
-
 
 @dataclass(frozen=True)
 class StepRecord:
@@ -33,8 +30,6 @@ class StepRecord:
     cosines: Tensor | None = None  # of each task's gradient with the meta-gradient
     meta_loss: Tensor | None = None  # on the validation batch
     meta_head_loss: Tensor | None = None  # on the examples that the meta head was fitted on
-    # Kish's effective share of a task's examples, `(sum w)^2 / (n sum w^2)`, if they have weights
-    effective_examples: Tensor | None = None
 
 
 @dataclass(frozen=True)
@@ -60,9 +55,7 @@ class Step:
     `gradients()`. For a meta-gradient, the end task comes first in `tasks`. A gradient is summed
     over processes before it enters a product: the cosine of sums is not the mean of cosines.
 
-    Before it asks, `mix` may leave out some `tasks`, or set `weigh_examples`, by which the examples
-    of auxiliary batches are weighted: from each one's `<g_meta, g_j>` and number of units to
-    weights, with mean 1 over units. Heads get the unweighted batch's gradient.
+    Before it asks, `mix` may leave out some `tasks`.
     """
 
     passes: Passes
@@ -71,13 +64,11 @@ class Step:
     meta_head: MetaHead | None = None
 
     def __post_init__(self) -> None:
-        self.weigh_examples: WeighExamples | None = None
         self._of_end_task: BodyGradient | None = None
         self._meta: BodyGradient | None = None
         self._meta_head_loss: Tensor | None = None
         self._losses: list[Tensor] = []
         self._norms: list[Tensor] = []
-        self._effective: list[Tensor] = []
         self._of_heads: dict[nn.Module, list[Gradient]] = {}
 
     def meta_gradient(self) -> BodyGradient:
@@ -153,22 +144,14 @@ class Step:
                 cosines=mixed.cosines,
                 meta_loss=None if self._meta is None else self._meta.loss,
                 meta_head_loss=self._meta_head_loss,
-                effective_examples=torch.stack(self._effective) if self._effective else None,
             )
             of_heads = {head: mean_of(gradients) for head, gradients in self._of_heads.items()}
         return record, StepGradients(body, mixed.gradient, of_heads)
 
     def _gradient(self, task: Task, keep: bool = False) -> BodyGradient:
         """Return a task's gradient, whose sum over processes has begun."""
-        batch, weights = self.batch.tasks[task.name], None
-        if self.weigh_examples is not None:
-            share = torch.ones_like(self.passes.no_loss())
-            if self._meta is not None and batch.units:
-                weights = self.weigh_examples(*self.passes.alignments(task, batch, self._meta))
-                share = weights.sum().square() / (len(weights) * weights.square().sum())
-            self._effective.append(share)
-        purpose = Purpose("task", task.name)
-        return self.passes.gradient(purpose, task, batch, example_weights=weights, keep=keep)
+        batch = self.batch.tasks[task.name]
+        return self.passes.gradient(Purpose("task", task.name), task, batch, keep=keep)
 
     def _fitted(self, meta_head: MetaHead, read: HeadInputs | None) -> nn.Module:
         """Return the meta head, fitted on the step's examples for it, or what was `read` before."""

@@ -24,9 +24,6 @@ class Objective(Protocol):
     def targets(self, inputs: Inputs) -> Tensor:
         """Return the target of each unit, shape `(n,)`."""
 
-    def owners(self, inputs: Inputs) -> Tensor:
-        """Return the index of each unit's example in the micro-batch, shape `(n,)`."""
-
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each unit, shape `(n,)`; a head may be tied to `body`."""
 
@@ -83,7 +80,6 @@ class Batch(_Pinned):
     padding: int = 0  # number of positions without a token, on all processes; 0 for images
     numbers: Sequence[int] | None = None  # of `micro_batches` among all processes', ascending
     units_of_all: Sequence[int] = ()  # number in each micro-batch of all processes
-    examples_of_all: Sequence[int] = ()
     # for further passes that do not count: processes gather a sharded layer's parameters together
     fillers: Sequence[MicroBatch] = ()
 
@@ -91,7 +87,6 @@ class Batch(_Pinned):
         if self.numbers is None:  # this process has all
             self.numbers = list(range(len(self.micro_batches)))
             self.units_of_all = [part.units for part in self.micro_batches]
-            self.examples_of_all = [part.examples for part in self.micro_batches]
 
     def only(self, numbers: Sequence[int]) -> Batch:
         """Return the share of a process that has the micro-batches at `numbers`, ascending."""

@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -45,14 +45,6 @@ _POSITIONS_AFTER_PADDING = (
     "data2vec-text", "longformer", "xmod", "ibert", "luke", "esm",
 )  # fmt: skip
 """Model types whose position ids begin behind the id of the padding token."""
-
-
-def _checkpoint(function: Callable[..., Any], *inputs: Any) -> Any:
-    """Compute a layer whose activations are computed again in the backward pass."""
-    if not torch.is_grad_enabled():  # PyTorch 2.11's checkpoint has no forward-mode derivative
-        return function(*inputs)
-    # reentrant checkpoints do not support `backward(inputs=...)`
-    return checkpoint(function, *inputs, use_reentrant=False)
 
 
 @dataclass
@@ -110,8 +102,10 @@ class TextEncoder:
     def recompute_activations(self) -> None:
         if not self.body.supports_gradient_checkpointing:
             raise UserError(f"encoder {self.name} has no gradient checkpointing")
-        # the public method has hooks that break forward-mode derivatives
-        self.body._set_gradient_checkpointing(gradient_checkpointing_func=_checkpoint)
+        # not reentrant, which does not support `backward(inputs=...)`; the public method's name
+        # depends on the version
+        again = partial(checkpoint, use_reentrant=False)
+        self.body._set_gradient_checkpointing(gradient_checkpointing_func=again)
 
     def save_classifier(
         self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None

@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.autograd.function import once_differentiable
 from torch.nn import functional as F
 
@@ -73,27 +72,8 @@ def dropout_attention(
             # not -inf: padding far from a text may attend to nothing in a sliding window
             least = torch.finfo(factors.dtype).min
             bias = torch.zeros_like(allowed, dtype=factors.dtype).masked_fill_(~allowed, least)
-        if any(has_tangent(t) for t in (query, key, value)):
-            return _differentiable_attention(query, key, value, bias, factors, scale)
         attended: Tensor = _InPlaceAttention.apply(query, key, value, bias, factors, scale)  # type: ignore[no-untyped-call]
         return attended
-
-
-def has_tangent(tensor: Tensor) -> bool:
-    """Return whether a forward-mode derivative is computed through `tensor`."""
-    return forward_ad.unpack_dual(tensor).tangent is not None  # type: ignore[no-untyped-call]
-
-
-def _differentiable_attention(
-    query: Tensor, key: Tensor, value: Tensor, bias: Tensor | None, factors: Tensor, scale: float
-) -> Tensor:
-    """Compute the same by operations that torch differentiates in every mode."""
-    dtype = factors.dtype
-    scores = torch.matmul(query.to(dtype) * scale, key.to(dtype).transpose(2, 3))
-    if bias is not None:
-        scores = scores + bias
-    weights = torch.softmax(scores, dim=-1) * factors
-    return torch.matmul(weights, value.to(dtype)).to(query.dtype).transpose(1, 2).contiguous()
 
 
 class _InPlaceAttention(torch.autograd.Function):

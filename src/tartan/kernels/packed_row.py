@@ -15,7 +15,6 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from tartan.core.device import is_cpu
-from tartan.kernels.dropout import has_tangent
 
 WIDTH_MULTIPLE = 8
 """Texts whose lengths round up to the same multiple of this share a block."""
@@ -90,14 +89,13 @@ class PackedRow:
     ) -> Tensor:
         """Return the output of attention within each text, `(1, tokens, heads, size)`.
 
-        A GPU's kernel computes it, or, where none does (forward-mode derivatives, float32, masks of
-        pairs), `in_block`, block by block. `query`, `key` and `value` are `(1, heads, tokens,
-        size)`; for the others see `within_texts`. A `pair_mask` takes the place of `window`.
+        A GPU's kernel computes it, or, where none does (float32, masks of pairs), `in_block`, block
+        by block. `query`, `key` and `value` are `(1, heads, tokens, size)`; for the others see
+        `within_texts`. A `pair_mask` takes the place of `window`.
         """
         self.used = True
-        by_blocks = self._pair_mask is not None or has_tangent(query)
         dtype, kind = query.dtype, query.device.type
-        usable = () if by_blocks else usable_kernels(kind)
+        usable = usable_kernels(kind) if self._pair_mask is None else ()
         # the type that torch would compute attention in; the kernels ignore autocast
         if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
             dtype = torch.get_autocast_dtype(kind)
@@ -262,8 +260,6 @@ Places = tuple[Tensor, Tensor]
 
 def _rearranged(rows: Tensor, there: Places, back: Places) -> Tensor:
     """Return `rows`, `(rows, ...)`, at their places, `(places, ...)`."""
-    if has_tangent(rows):
-        return rows.index_select(0, there[0]).index_fill(0, there[1], 0)
     arranged: Tensor = _Rearrange.apply(rows, there, back)  # type: ignore[no-untyped-call]
     return arranged
 

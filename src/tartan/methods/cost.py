@@ -12,7 +12,6 @@ from typing import Any
 import lightning.pytorch as pl
 import torch
 from torch import Tensor, nn
-from torch.autograd import forward_ad
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 from torch.utils.flop_counter import flop_registry, sdpa_flop_count
@@ -215,19 +214,17 @@ def _cost(counted: Mapping[_Size, int], size: _Size) -> int | None:
 def _key(module: nn.Module, args: Any, kwargs: Any) -> tuple[tuple[Any, ...], _Size]:
     """Return all that a pass's cost depends on apart from its size, and the size."""
     shapes = [tuple(leaf.shape) for leaf in _leaves((args, kwargs)) if isinstance(leaf, Tensor)]
-    # with tangents (forward mode) a pass of the same shapes computes more
-    kind = (id(module), forward_ad._current_level)
     packing = kwargs.get("packing")
     if isinstance(packing, PackedRow):
-        return (*kind, "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
+        return (id(module), "packed", *sorted(kwargs)), (packing.tokens, packing.pairs)
     computed_rows = getattr(module, "computed_rows", None)
     if computed_rows is not None:
         (*leading, _, width), *others = shapes
-        return (*kind, *leading, width, *others), (1, computed_rows(args[0]))
+        return (id(module), *leading, width, *others), (1, computed_rows(args[0]))
     first = {shape[0] if shape else 0 for shape in shapes}
     if len(first) == 1 and 0 not in first:
-        return (*kind, *(shape[1:] for shape in shapes)), (1, first.pop())
-    return (*kind, *shapes), (1, 1)  # the inputs do not agree on the number of rows
+        return (id(module), *(shape[1:] for shape in shapes)), (1, first.pop())
+    return (id(module), *shapes), (1, 1)  # the inputs do not agree on the number of rows
 
 
 def _leaves(tree: Any) -> list[Any]:

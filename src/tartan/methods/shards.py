@@ -35,12 +35,10 @@ class ShardedBody(ReplicatedBody):
         reshard(self.module)
         return super().parameters
 
-    def backward(
-        self, loss: Tensor, into: Sequence[nn.Parameter], retain_graph: bool = False
-    ) -> None:
+    def backward(self, loss: Tensor, into: Sequence[nn.Parameter]) -> None:
         """Add the gradient to `.grad` of all leaves: leaves of the graph are not the shards."""
         with without_autocast(loss.device):
-            torch.autograd.backward(loss, retain_graph=retain_graph)
+            torch.autograd.backward(loss)
 
     def fill_up(self, batch: Batch, loss_of: Callable[[MicroBatch], Tensor]) -> None:
         """Take the passes that other processes need, with a gradient of zero."""

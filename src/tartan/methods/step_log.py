@@ -23,7 +23,6 @@ FLUSH_EVERY = 50
 """Number of steps after which their records are written."""
 OF_A_TASK = {
     "weight": "weights", "cosine": "cosines", "loss": "losses", "gradient_norm": "gradient_norms",
-    "effective_examples": "effective_examples",
 }  # fmt: skip
 """Columns with a task's value, and where a `StepRecord` has those of all tasks."""
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")

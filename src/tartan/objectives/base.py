@@ -5,7 +5,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol, TypedDict, TypeVar, Unpack
 
 import numpy as np
-import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import PreTrainedModel
@@ -13,7 +12,7 @@ from transformers import PreTrainedModel
 from tartan.core.task import Batch, Inputs, Objective
 from tartan.errors import UserError
 from tartan.kernels.packing import packed_states, pairwise_mask
-from tartan.objectives.layout import is_packed, spans
+from tartan.objectives.layout import is_packed
 
 Row = Mapping[str, Any]
 """One example: the encoder's inputs, and `label` where it is labelled."""
@@ -22,7 +21,7 @@ Collate = Callable[[Sequence[Row], np.random.Generator], Batch]
 """Makes a batch of rows; the generator is the only source of randomness."""
 
 E = TypeVar("E", contravariant=True)
-_METHODS = ("features", "targets", "owners", "losses", "new_head", "collate")
+_METHODS = ("features", "targets", "losses", "new_head", "collate")
 _BODY_INPUTS = ("input_ids", "attention_mask", "token_type_ids", "position_ids")
 
 
@@ -69,11 +68,6 @@ class AtPositions:
     def targets(self, inputs: Inputs) -> Tensor:
         targets: Tensor = inputs["targets"]
         return targets
-
-    def owners(self, inputs: Inputs) -> Tensor:
-        """Return the index of the text to which each position belongs: `(n,)`."""
-        positions: Tensor = inputs["positions"]
-        return torch.bucketize(positions, spans(inputs)[0], right=True) - 1
 
 
 def token_losses(body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:

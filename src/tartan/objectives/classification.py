@@ -93,9 +93,6 @@ class Supervised:
         labels: Tensor = inputs["labels"]
         return labels
 
-    def owners(self, inputs: Inputs) -> Tensor:
-        return torch.arange(len(inputs["labels"]), device=inputs["labels"].device)
-
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the cross-entropy of each example, times its label's weight: `(examples,)`."""
         logits = head(features)

@@ -1,6 +1,5 @@
 """META-TARTAN: weights that are learned online against the end task's validation loss."""
 
-import math
 from typing import Annotated, Literal
 
 import torch
@@ -68,45 +67,3 @@ class Meta(Weighting):
             mean.add(g, ((new[i] if self.update_first else w[i]) - bound).exp())
         w.copy_(torch.stack(new))
         return mean.mixed(torch.stack(cosines))
-
-
-class MetaExamples(Meta):
-    """`Meta`, which also weights every example of each auxiliary batch (future work there).
-
-    An example's weight is `softmax(z / temperature)` over the batch, scaled to mean 1 over its
-    units, where `z_j = <g_meta, g_j>` divided by the root mean square of the batch's. The task's
-    gradient, cosine and weight are those of the weighted batch; its head gets the gradient of the
-    plain one. At an infinite temperature this is `Meta`.
-
-    Args:
-        task_names: the tasks, the end task first.
-        eta: see `Meta`.
-        order: see `Meta`.
-        start: see `Meta`.
-        temperature: the higher, the more equal the examples' weights.
-    """
-
-    def __init__(
-        self,
-        task_names: list[str],
-        eta: Eta = 0.05,
-        order: Order = "update_then_step",
-        start: Start = None,
-        temperature: Annotated[float, Gt(0)] = 1.0,
-    ) -> None:
-        super().__init__(task_names, eta, order, start)
-        self.temperature = temperature
-
-    def mix(self, step: Step) -> Mixed:
-        """Take `Meta`'s step on the weighted batches."""
-        step.weigh_examples = self.weigh_examples
-        return super().mix(step)
-
-    def weigh_examples(self, alignments: Tensor, units: Tensor) -> Tensor:
-        """Return weights of examples, from their alignments and units; all are `(examples,)`."""
-        present = units > 0
-        scale = (alignments.square().sum() / present.sum().clamp(min=1)).sqrt()
-        # added where it is zero only: the scale of a gradient is not known beforehand
-        standard = alignments / (scale + (scale == 0).to(scale.dtype))
-        weights = (standard / self.temperature).masked_fill(~present, -math.inf).softmax(dim=0)
-        return weights * (units.sum() / (weights * units).sum())
