@@ -174,8 +174,8 @@ def scores_of(
     config: DictConfig, task: TextTask, split: LabelledTexts, classify: LogProbabilities
 ) -> dict[str, float]:
     """Return the task's metrics on a split by name, computed as in runs."""
-    values = evaluated(config, task, split, classify).compute(any_unseen=any(split.unseen))
-    return {name: round(float(value), 6) for name, value in values.items()}
+    values = evaluated(config, task, split, classify)
+    return {name: round(value, 6) for name, value in values.items()}
 
 
 def entries_of(

@@ -232,7 +232,6 @@ def test_every_micro_batch_goes_to_one_process_and_keeps_its_number(tasks, meta,
             assert list(own.numbers) == sorted(own.numbers)
             assert all(part is all_parts[number] for number, part in own.numbered)
             assert own.units == of(whole).units
-            assert own.examples_of_all == of(whole).examples_of_all
             assert (own.examples, own.tokens) == (of(whole).examples, of(whole).tokens)
     assert all(share.step == 4 and share.meta_head_batch is None for share in shares)
 

@@ -41,7 +41,6 @@ from tartan.data.task_kind import (
     without_classes,
 )
 from tartan.errors import UserError
-from tartan.evaluation.kept import KeptPart
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.files import read_bytes
 from tartan.objectives.classification import Classification
@@ -80,22 +79,23 @@ class MultiLabelMetrics(EndTaskMetrics):
     An evaluation on dev chooses the thresholds, which are stored with the weights.
     """
 
+    one_code = False
     thresholds: Tensor
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__(metrics, monitor, classes)
         self.register_buffer("thresholds", torch.full((classes,), 0.5, dtype=torch.float64))
 
-    def new_part(self, metrics: Mapping[str, Metric], classes: int) -> KeptPart:
-        return KeptPart(metrics, classes, torch.sigmoid, self._centred)
+    def scores_of(self, logits: Tensor) -> Tensor:
+        return logits.sigmoid()
 
-    def choose_thresholds(self) -> None:
-        scores, codes = (tensor.cpu().numpy() for tensor in self.whole.every())
-        self.thresholds.copy_(torch.from_numpy(best_thresholds(scores, codes)))
-
-    def _centred(self, scores: Tensor) -> Tensor:
+    def shown(self, scores: Tensor) -> Tensor:
         moved = centred(scores.cpu().numpy(), self.thresholds.cpu().numpy())
         return torch.from_numpy(moved).to(scores.device)
+
+    def choose_thresholds(self) -> None:
+        scores, codes = (tensor.cpu().numpy() for tensor in self.every(self.whole))
+        self.thresholds.copy_(torch.from_numpy(best_thresholds(scores, codes)))
 
 
 def best_thresholds(scores: NDArray[np.floating], codes: NDArray[Any]) -> NDArray[np.float64]:

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
-from torchmetrics import Metric, regression
+from torchmetrics import regression
 from torchmetrics.regression import PearsonCorrCoef, SpearmanCorrCoef
 
 from tartan.data.labelled import Columns, place_of
@@ -26,7 +26,6 @@ from tartan.data.task_kind import (
 )
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
-from tartan.evaluation.kept import KeptPart
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.objectives.classification import Classification
 from tartan.settings import TARGET, Positive
@@ -89,8 +88,10 @@ class Regression(Classification):
 class RegressionMetrics(EndTaskMetrics):
     """Metrics of numbers."""
 
-    def new_part(self, metrics: Mapping[str, Metric], classes: int) -> KeptPart:
-        return KeptPart(metrics, classes, Tensor.detach, Tensor.detach, torch.float32)
+    one_code, codes_dtype = False, torch.float32
+
+    def scores_of(self, logits: Tensor) -> Tensor:
+        return logits
 
 
 class RegressionKind(TaskKind):

@@ -1,9 +1,10 @@
 """Computes the end task's metrics on all examples of a split, and on its unseen ones."""
 
+import warnings
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import ClassVar
 
 import torch
 from torch import Tensor, nn
@@ -11,27 +12,21 @@ from torchmetrics import Metric, MetricCollection
 from torchmetrics.classification import (
     MulticlassAccuracy,
     MulticlassAUROC,
-    MulticlassCalibrationError,
     MulticlassCohenKappa,
-    MulticlassConfusionMatrix,
     MulticlassF1Score,
-    MulticlassHingeLoss,
     MulticlassMatthewsCorrCoef,
     MulticlassPrecision,
-    MulticlassPrecisionRecallCurve,
     MulticlassRecall,
     MulticlassSpecificity,
 )
-from torchmetrics.functional.classification import multiclass_auroc, multiclass_average_precision
+from torchmetrics.functional.classification import (
+    multiclass_auroc,
+    multiclass_average_precision,
+    multiclass_confusion_matrix,
+)
 from torchmetrics.utilities import dim_zero_cat
 
 from tartan.errors import UserError
-
-_OF_PROBABILITIES = (
-    MulticlassPrecisionRecallCurve,
-    MulticlassCalibrationError,
-    MulticlassHingeLoss,
-)
 
 
 class BalancedAccuracy(MulticlassAccuracy):
@@ -115,47 +110,97 @@ class SplitScores:
     confusion: dict[str, list[list[int]]] = field(default_factory=dict)
 
 
-class EndTaskMetrics(nn.Module):
-    """Torchmetrics' classification metrics, computed twice: on all and on unseen examples.
+class Kept(Metric):
+    """The scores `(examples, labels)` and the codes of all examples, on all processes."""
 
-    `saw_unseen` says whether this process has counted an unseen example; `confusion` are the last
-    evaluation's matrices by part, `(classes, classes)`, labels in rows; `modes` the directions
-    (`max` or `min`) of metrics that have one. Other kinds of end task have subclasses.
+    scores: list[Tensor]
+    codes: list[Tensor]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.add_state("scores", [], dist_reduce_fx="cat")
+        self.add_state("codes", [], dist_reduce_fx="cat")
+
+    def update(self, scores: Tensor, codes: Tensor) -> None:
+        self.scores.append(scores)
+        self.codes.append(codes)
+
+    def compute(self) -> tuple[Tensor, Tensor]:
+        return dim_zero_cat(self.scores), dim_zero_cat(self.codes)
+
+
+class EndTaskMetrics(nn.Module):
+    """Torchmetrics' metrics, computed twice at an evaluation's end: on all and on unseen examples.
+
+    They get the labels' probabilities. Other kinds of end task have subclasses.
+
+    Attributes:
+        saw_unseen: whether this process has counted an unseen example.
+        confusion: the last evaluation's matrices by part, `(classes, classes)`, labels in rows.
+        modes: the directions (`max` or `min`) of metrics that have one.
     """
+
+    one_code: ClassVar[bool] = True
+    """Whether an example's code is the index of its label; otherwise it has a number for each."""
+    codes_dtype: ClassVar[torch.dtype] = torch.int64
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
-        self.monitor, self.names = monitor, list(metrics)
-        self.whole, self.unseen = self.new_part(metrics, classes), self.new_part(metrics, classes)
+        self.monitor, self.names, self._classes = monitor, list(metrics), classes
+        self.whole, self.unseen = Kept(), Kept()
+        # groups are found by equal states after one batch, and such metrics may differ
+        self.metrics = MetricCollection(dict(metrics), compute_groups=False).clone()
+        for metric in self.metrics.values():  # which get the examples of all processes
+            metric.distributed_available_fn = lambda: False
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
         better = {name: metric.higher_is_better for name, metric in metrics.items()}
         self.modes = {n: "max" if high else "min" for n, high in better.items() if high is not None}
 
-    def new_part(self, metrics: Mapping[str, Metric], classes: int) -> Any:
-        """Return the metrics of all examples, or of the unseen ones."""
-        return _Part(metrics, classes)
+    def scores_of(self, logits: Tensor) -> Tensor:
+        """Return what is kept of logits `(n, classes)`, of the same shape."""
+        return logits.softmax(dim=1)
+
+    def shown(self, scores: Tensor) -> Tensor:
+        """Return what metrics get of `scores_of` logits."""
+        return scores
 
     def choose_thresholds(self) -> None:
         """Choose by the examples counted so far what predictions depend on: here nothing."""
 
     def update(self, logits: Tensor, labels: Tensor, unseen: Tensor | None = None) -> None:
         """Count a batch: logits `(n, classes)`, labels' codes and whether absent from train."""
-        self.whole.update(logits, labels)
+        scores, codes = self.scores_of(logits.detach()), labels.to(self.codes_dtype)
+        self.whole.update(scores, codes)
         if unseen is not None and bool(unseen.any()):
             self.saw_unseen = True
-            self.unseen.update(logits[unseen], labels[unseen])
+            self.unseen.update(scores[unseen], codes[unseen])
+
+    def every(self, part: Kept) -> tuple[Tensor, Tensor]:
+        """Return the scores and codes of a part on all processes."""
+        if not part.scores:  # this process has none, and all are joined
+            nothing = torch.zeros(0, self._classes, device=part.device)
+            part.update(nothing, (nothing[:, 0] if self.one_code else nothing).to(self.codes_dtype))
+        both: tuple[Tensor, Tensor] = part.compute()
+        return both
 
     def compute(self, any_unseen: bool) -> dict[str, Tensor]:
         """Return all metrics by name, those of unseen examples if any process `saw_unseen` one."""
-        values: dict[str, Tensor] = self.whole.compute()
-        parts = {"whole": self.whole}
-        if any_unseen:
-            parts["unseen"] = self.unseen
-            values |= {f"{name}_unseen": value for name, value in self.unseen.compute().items()}
-        self.confusion = {
-            name: part.counts.compute() for name, part in parts.items() if part.counts is not None
-        }
+        values: dict[str, Tensor] = {}
+        self.confusion = {}
+        for name, ending in (("whole", ""), ("unseen", "_unseen")):
+            if name == "unseen" and not any_unseen:
+                continue
+            scores, codes = self.every(getattr(self, name))
+            with warnings.catch_warnings():  # of labels that no example has, and constant scores
+                warnings.simplefilter("ignore", UserWarning)
+                self.metrics.reset()
+                self.metrics.update(self.shown(scores), codes)
+                computed = self.metrics.compute()
+            values |= {f"{metric}{ending}": computed[metric] for metric in self.names}
+            if self.one_code:
+                predicted = scores.argmax(dim=1)
+                self.confusion[name] = multiclass_confusion_matrix(predicted, codes, self._classes)
         return values
 
     def reset(self) -> None:
@@ -163,40 +208,3 @@ class EndTaskMetrics(nn.Module):
         for module in self.modules():
             if isinstance(module, Metric):
                 module.reset()
-
-
-class _Part(nn.Module):
-    """The metrics of predicted labels, those of probabilities, and the confusion matrix."""
-
-    def __init__(self, metrics: Mapping[str, Metric], classes: int) -> None:
-        super().__init__()
-        self._names, self._classes = list(metrics), classes
-        # a curve, or several guesses, needs more than the predicted label
-        ranking = {
-            name: metric
-            for name, metric in metrics.items()
-            if isinstance(metric, _OF_PROBABILITIES) or (getattr(metric, "top_k", 1) or 1) > 1
-        }
-        counting = {name: metric for name, metric in metrics.items() if name not in ranking}
-        # groups are found by equal states after one batch, and such metrics may differ
-        self.by_prediction = MetricCollection(counting, compute_groups=False).clone()
-        self.by_probability = MetricCollection(ranking, compute_groups=False).clone()
-        self.counts = MulticlassConfusionMatrix(classes, validate_args=False)
-
-    def update(self, logits: Tensor, labels: Tensor) -> None:
-        predictions = logits.argmax(dim=1)
-        self.by_prediction.update(predictions, labels)
-        if len(self.by_probability):
-            self.by_probability.update(logits.softmax(dim=1), labels)
-        self.counts.update(predictions, labels)
-
-    def compute(self) -> dict[str, Tensor]:
-        for metric in self.by_probability.values():
-            # of several processes one may have no example, and torchmetrics, which joins the lists
-            # of all, does not know what the rows of an empty one would be
-            keeps = isinstance(metric, MulticlassPrecisionRecallCurve) and metric.thresholds is None
-            if keeps and not metric.preds:
-                metric.preds.append(torch.zeros(0, self._classes, device=metric.device))
-                metric.target.append(torch.zeros(0, dtype=torch.int64, device=metric.device))
-        values = {**self.by_prediction.compute(), **self.by_probability.compute()}
-        return {name: values[name] for name in self._names}

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from omegaconf import DictConfig
 from torch import Tensor
-from torchmetrics import Metric
 
 from tartan.core.device import is_on_cuda
 from tartan.core.task_names import END_TASK
@@ -24,7 +23,7 @@ from tartan.data.prepared import Prepared
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.errors import UserError
 from tartan.evaluation.calibration import Calibration, calibrate
-from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
+from tartan.evaluation.metrics import SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.cost import BACKWARD
 from tartan.methods.module import TaskMixing
@@ -192,8 +191,7 @@ def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
         return None
 
     def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
-        whole = evaluated(config, end_task, split, classifier.log_probabilities).whole
-        return {name: float(value) for name, value in whole.compute().items()}
+        return whole_of(evaluated(config, end_task, split, classifier.log_probabilities))
 
     def on_dev(classifier: TfIdfClassifier) -> float:
         return scores(end_task.dev, classifier)[end_task.metric]
@@ -211,17 +209,15 @@ def evaluated(
     end_task: TextTask,
     split: LabelledTexts,
     log_probabilities: Callable[[Sequence[str]], Tensor],
-) -> EndTaskMetrics:
+) -> dict[str, float]:
     """Return the run's metrics on a split, from log-probabilities of texts, `(texts, labels)`."""
     nodes = {str(name): dict(node) for name, node in config.metrics.items()}
     metrics = metrics_of(nodes, end_task.metric, len(end_task.labels), end_task.kind)
-    for metric in metrics.modules():
-        if isinstance(metric, Metric):
-            # must not gather: the run's other processes take no part
-            metric.distributed_available_fn = lambda: False
-    logits = log_probabilities(split.texts)
-    metrics.update(logits, torch.tensor(split.labels), torch.tensor(split.unseen))
-    return metrics
+    for part in (metrics.whole, metrics.unseen):  # the run's other processes take no part
+        part.distributed_available_fn = lambda: False
+    labels, unseen = torch.tensor(split.labels), torch.tensor(split.unseen)
+    metrics.update(log_probabilities(split.texts), labels, unseen)
+    return {n: float(value) for n, value in metrics.compute(metrics.saw_unseen).items()}
 
 
 def requested_baseline(config: DictConfig) -> Stage | None:
