@@ -80,6 +80,11 @@ def process_lock(path: Path, busy: str) -> Iterator[None]:
         yield
 
 
+def digest_of(text: str) -> str:
+    """Return a text's SHA-256 as 64 hexadecimal digits."""
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
 def sha256_of(path: Path) -> str:
     """Return the file's SHA-256 as 64 hexadecimal digits."""
     try:

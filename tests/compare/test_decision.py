@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from tartan.compare.decision import Predictions, going_on, joined, winner
 from tartan.compare.folds import ALL, fold_of_rows, labelled_rows, load_task, write_folds
+from tartan.data.task_kind import TaskKind
 from tartan.errors import UserError
 from tartan.evaluation.metrics import NAMED
 
@@ -66,7 +67,7 @@ def test_folds_are_joined_by_example():
 def test_folds_hold_every_label_and_share_no_text(pairs):
     rows = [{"text": f"text {text}", "label": label} for text, label in pairs]
     rows += [{"text": f"more {i}", "label": "ab"[i % 2]} for i in range(20)]
-    fold_of = fold_of_rows(rows, 4)
+    fold_of = fold_of_rows(rows, 4, TaskKind())
     places = {}
     for row, fold in zip(rows, fold_of.tolist(), strict=True):
         assert places.setdefault(row["text"], fold) == fold
@@ -77,7 +78,7 @@ def test_folds_hold_every_label_and_share_no_text(pairs):
 def test_a_label_of_fewer_examples_than_folds_is_refused():
     rows = [{"text": str(i), "label": "often" if i else "once"} for i in range(20)]
     with pytest.raises(UserError, match="once"):
-        fold_of_rows(rows, 2)
+        fold_of_rows(rows, 2, TaskKind())
 
 
 def test_no_run_reads_a_held_out_text_and_no_label_is_lost(tmp_path):
@@ -88,7 +89,7 @@ def test_no_run_reads_a_held_out_text_and_no_label_is_lost(tmp_path):
     task = load_task(["task=files", f"task.train={train}", "task.empty_label=unlabelled"])
     rows = labelled_rows(task)
     assert len(rows) == 20
-    write_folds(task, rows, fold_of_rows(rows, 4), tmp_path / "folds")
+    write_folds(task, rows, fold_of_rows(rows, 4, TaskKind()), tmp_path / "folds")
 
     def read(name):
         return [json.loads(line) for line in (tmp_path / "folds" / name).read_text().splitlines()]

@@ -11,12 +11,13 @@ import pytest
 
 from tartan.data.labelled import Columns, choose_columns, in_order, read_labelled
 from tartan.data.table import open_table
+from tartan.data.task_kind import TaskKind
 from tartan.errors import UserError
 
 
 def read(folder, name, content, columns=Columns(), **options):  # noqa: B008
     (folder / name).write_bytes(content)
-    return read_labelled(open_table(folder / name), columns, **options)
+    return read_labelled(open_table(folder / name), columns, TaskKind().label, **options)
 
 
 def jsonl(*labels):

@@ -15,7 +15,7 @@ from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.errors import UserError
-from tartan.predict.predict import Predictor
+from tartan.runs.predictor import Predictor
 from tests.encoders.bodies import random_body
 from tests.predict.conftest import LABELS, TEXTS, classifier  # noqa: F401
 from tests.programs import called_for_text

@@ -17,7 +17,7 @@ from tartan.data.tartan_data import encoder_of
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.methods import ContinuedPretraining, FineTuning, MetaTartan, MTTartan
-from tartan.predict.predict import Predictor
+from tartan.runs.predictor import Predictor
 from tests.conftest import DEVICE
 from tests.in_process import same
 from tests.local_server import serving

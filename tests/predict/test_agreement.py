@@ -23,7 +23,7 @@ from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.encoders.tiny import letter_pair_tokenizer
 from tartan.objectives.classification import Classification
-from tartan.predict.predict import Predictor
+from tartan.runs.predictor import Predictor
 from tests.encoders.bodies import KINDS, random_body
 from tests.predict.conftest import LABELS, TEXTS
 

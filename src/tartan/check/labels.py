@@ -21,7 +21,7 @@ from tartan.encoders.saved_classifier import load_classifier
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels, out_of_fold, texts_to_label
-from tartan.predict.predict import Predictor
+from tartan.runs.predictor import Predictor, best_device
 from tartan.runs.prepare import auxiliary_settings, named_auxiliaries, take_options_of
 from tartan.settings import Count, build, check
 
@@ -63,7 +63,7 @@ def review(config: DictConfig) -> pd.DataFrame:
 @torch.inference_mode()
 def embed(encoder: TextEncoder, rows: pd.DataFrame, max_length: int) -> NDArray[np.float32]:
     """Return the means over each text's tokens of two layers' states, `(rows, features)`."""
-    body = encoder.body.eval().to(device := _device())
+    body = encoder.body.eval().to(device := best_device())
     names = ["text", "text_pair"] if "text_pair" in rows else ["text"]
     inputs = rows[names].apply(tuple, axis=1).tolist() if len(names) > 1 else rows["text"].tolist()
     order = np.argsort([sum(map(len, row)) for row in rows[names].to_numpy()])  # saves padding
@@ -89,7 +89,7 @@ def _suggested(
     if not len(pool):
         raise UserError("suggest: there are no unlabelled texts; name some: auxiliary.dapt.path=")
     length = min(classifier.max_length or task.max_length, classifier.max_positions or 1 << 20)
-    predictor = Predictor(classifier, _device(), _BATCH, length)
+    predictor = Predictor(classifier, best_device(), length)
     pairs = pool["text_pair"].tolist() if "text_pair" in pool else None
     probabilities = predictor.predict(pool["text"].tolist(), pairs)
 
@@ -137,7 +137,3 @@ def _keys(rows: pd.DataFrame) -> pd.Series:
     """Return each row's whole text regardless of case and white space."""
     whole = rows["text"] + "\n" + rows["text_pair"] if "text_pair" in rows else rows["text"]
     return whole.map(folded)
-
-
-def _device() -> torch.device:
-    return torch.device("cuda" if torch.cuda.is_available() else "cpu")

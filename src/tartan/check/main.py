@@ -7,39 +7,33 @@ import json
 import sys
 from pathlib import Path
 
-import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.errors import UserError
 from tartan.predict.main import quote_values
-from tartan.runs.command_line import run_command_line, stop
+from tartan.runs.command_line import hydra_command, run_command_line, stop
 from tartan.runs.folder import run_name
-from tartan.settings import CONF
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
-@hydra.main(version_base="1.3", config_path=CONF, config_name="check")
+@hydra_command("check")
 def main(config: DictConfig) -> None:
     """Print the findings about a run of `config`; the exit code is 1 after an error."""
     from tartan.runs.command_line import quiet_libraries
 
     output = None if config.output is None else Path(str(config.output)).expanduser()
-    try:
-        if output is not None:
-            output.touch()  # now, rather than after minutes
-        quiet_libraries()
-        if config.model is not None:
-            from tartan.check.labels import review
+    if output is not None:
+        output.touch()  # now, rather than after minutes
+    quiet_libraries()
+    if config.model is not None:
+        from tartan.check.labels import review
 
-            review(config).to_csv(output or sys.stdout, index=False)
-            return
-        from tartan.check.findings import findings_of
-        from tartan.check.tables import print_findings
+        review(config).to_csv(output or sys.stdout, index=False)
+        return
+    from tartan.check.findings import findings_of
+    from tartan.check.tables import print_findings
 
-        findings = findings_of(config)
-    except (UserError, OSError) as error:
-        stop(error)
+    findings = findings_of(config)
     print_findings(findings)
     if output is not None:
         text = json.dumps(findings.as_json(), indent=1, ensure_ascii=False, default=int)

@@ -44,11 +44,7 @@ def labelled_rows(task: TextTask) -> list[Row]:
     return [*_rows(task, task.train), *_rows(task, task.dev)]
 
 
-def fold_of_rows(
-    rows: Sequence[Row],
-    folds: int,
-    kind: TaskKind = TaskKind(),  # noqa: B008
-) -> NDArray[int64]:
+def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[int64]:
     """Return the fold of each example, int `(examples,)`: stratified, equal texts in one fold.
 
     Raises:

@@ -52,8 +52,7 @@ def main(arguments: Sequence[str]) -> int:
             print(write_outcome(Race(request).run(), request.folder))
         return 0
     except (UserError, HydraException) as error:
-        line = message_of(error) if isinstance(error, HydraException) else error
-        print(f"error: {line}", file=sys.stderr)
+        print(f"error: {message_of(error)}", file=sys.stderr)
         return 1
     except (KeyboardInterrupt, SystemExit) as stop:
         print("stopped; run the same command again to continue", file=sys.stderr)

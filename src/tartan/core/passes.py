@@ -48,7 +48,7 @@ class Passes:
         self._statistics = running_statistics(body.module)
 
     def gradient(
-        self, purpose: Purpose, task: Task, batch: Batch, *, keep: bool = False
+        self, purpose: Purpose, task: Task, batch: Batch, keep: bool = False
     ) -> BodyGradient:
         """Return the gradient of a task's mean loss, whose sum over processes has begun.
 

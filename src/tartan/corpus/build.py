@@ -7,7 +7,6 @@ import shutil
 import signal
 from collections import Counter
 from collections.abc import Callable, Sequence
-from hashlib import sha256
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -20,7 +19,7 @@ from tartan.corpus.records import find_files
 from tartan.corpus.steps import Options, Steps, Task, listed
 from tartan.data.corpus import BEGUN, LAYOUT, MANIFEST, Manifest, check_shards, read_manifest
 from tartan.errors import UserError, first_line
-from tartan.files import process_lock, sha256_of, write_text_durably
+from tartan.files import digest_of, process_lock, sha256_of, write_text_durably
 from tartan.launch import end_with
 from tartan.settings import build, differing
 
@@ -135,7 +134,7 @@ def _described(steps: Steps) -> dict[str, Any]:
         ]
 
     texts = steps.evaluated
-    digest = sha256("\n".join(texts).encode()).hexdigest() if texts else None
+    digest = digest_of("\n".join(texts)) if texts else None
     return {
         "layout": LAYOUT,
         "settings": steps.options.deciding() | {"evaluated": digest},

@@ -3,15 +3,13 @@
 import signal
 import sys
 
-import hydra
 from omegaconf import DictConfig
 
-from tartan.errors import UserError, printable
-from tartan.runs.command_line import run_command_line, stop
-from tartan.settings import CONF
+from tartan.errors import printable
+from tartan.runs.command_line import hydra_command, run_command_line
 
 
-@hydra.main(version_base="1.3", config_path=CONF, config_name="build_corpus")
+@hydra_command("build_corpus")
 def main(config: DictConfig) -> None:
     """Build a corpus and print a summary; the exit codes are those of `src.run`."""
     # here, so that --help answers at once
@@ -21,8 +19,6 @@ def main(config: DictConfig) -> None:
     try:
         options = options_of(config)
         manifest = build_corpus(options, lambda line: print(printable(line), flush=True))
-    except UserError as error:
-        stop(error)
     except KeyboardInterrupt:
         print("stopped by a signal; run the same command to continue", file=sys.stderr)
         sys.exit(128 + signal.SIGINT)

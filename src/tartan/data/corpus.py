@@ -1,7 +1,6 @@
 """Reads corpora of unlabelled text, memory-mapped: files, the Hub, folders of `build_corpus`."""
 
 import glob
-import hashlib
 import logging
 import math
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from pydantic import Field
 from tartan.data.labelled import text_of
 from tartan.data.table import TABLES, format_of, load_from_hub, open_table, until_full
 from tartan.errors import UserError, first_line
-from tartan.files import Plain, is_inside, read_json, sha256_of, write_durably
+from tartan.files import Plain, digest_of, is_inside, read_json, sha256_of, write_durably
 
 log = logging.getLogger(__name__)
 
@@ -77,7 +76,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
     formats = {file: format_of(file, _KINDS) for file in _files_of(path)}
     files = {file: known.kind if known else "" for file, known in formats.items()}
     prints = [f"{sha256_of(file)}:{kind}:{column}" for file, kind in files.items()]
-    fingerprint = prints[0] if list(files) == [path] else _digest("\n".join(prints))
+    fingerprint = prints[0] if list(files) == [path] else digest_of("\n".join(prints))
 
     def texts() -> Iterator[str]:
         for file, kind in files.items():
@@ -89,7 +88,7 @@ def load_corpus(path: Path, column: str, cache_dir: Path) -> Corpus:
             while some := list(until_full(every, _TEXTS, _CHARACTERS)):
                 stream.write(pa.record_batch([pa.array(some, pa.string())], schema=schema))
 
-    file = cached_file(cache_dir / "datasets" / _digest(fingerprint)[:32] / "texts.arrow", write)
+    file = cached_file(cache_dir / "datasets" / digest_of(fingerprint)[:32] / "texts.arrow", write)
     rows = text_column(datasets.Dataset.from_file(str(file)), "text", str(path))
     return Corpus(str(path), rows, fingerprint)
 
@@ -169,7 +168,7 @@ def _load_folder(path: Path) -> Corpus:
         rows = datasets.concatenate_datasets([datasets.Dataset.from_file(file) for file in files])
     except (pa.ArrowException, OSError, ValueError) as error:
         raise UserError(f"corpus {path} is damaged ({first_line(error)})") from error
-    fingerprint = _digest("".join(shard.sha256 for shard in shards))
+    fingerprint = digest_of("".join(shard.sha256 for shard in shards))
     return Corpus(str(path), text_column(rows, "text", str(path)), fingerprint, has_blanks=False)
 
 
@@ -205,7 +204,3 @@ def _texts_in(file: Path, column: str) -> Iterator[str]:
         value = row.values.get(column)
         missing = value is None or (isinstance(value, float) and math.isnan(value))
         yield "" if missing else text_of(row, column)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()

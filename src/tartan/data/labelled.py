@@ -111,15 +111,11 @@ def read_trained_columns(folder: Path) -> Columns | None:
 
 
 def read_labelled(
-    table: Table,
-    columns: Columns,
-    *,
-    empty_labels: bool = False,
-    label_of: Callable[..., Any] | None = None,
+    table: Table, columns: Columns, label_of: Callable[..., Any], *, empty_labels: bool = False
 ) -> list[Example]:
     """Return the text and label of every row; `empty_labels` allows rows without a label.
 
-    `label_of(row, columns, blank_is_none=empty_labels)` reads a label; None reads one name.
+    `label_of(row, columns, blank_is_none=empty_labels)` reads a label.
     """
     examples = []
     for row in table.rows():
@@ -127,10 +123,7 @@ def read_labelled(
             continue  # separators alone, as spreadsheets leave them at the end
         text = text_of(row, columns.text)
         pair = None if columns.pair is None else text_of(row, columns.pair)
-        if label_of is None:
-            label = one_label(row, str(columns.label))
-        else:
-            label = label_of(row, columns, blank_is_none=empty_labels)
+        label = label_of(row, columns, blank_is_none=empty_labels)
         if label is None and not empty_labels:
             raise UserError(f"{place_of(row, columns.label)} is empty or missing (see empty_label)")
         examples.append(Example(text, label, pair, row.number))

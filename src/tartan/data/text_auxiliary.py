@@ -1,6 +1,5 @@
 """Reads an auxiliary task's text: the end task's own (TAPT), or a part of a corpus (DAPT)."""
 
-import hashlib
 import logging
 import os
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from tartan.data.tokenise import check_length, tokenise, tokenised_as_read
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import TextEncoder, require_text_encoder
 from tartan.errors import UserError
+from tartan.files import digest_of
 from tartan.objectives.base import TaskObjective
 from tartan.objectives.masked_lm import MaskedLM
 from tartan.settings import Checked, Length, Size
@@ -308,4 +308,4 @@ def _ranked(index: Any, queries: Sequence[list[str]], most: int) -> np.ndarray:
 
 def _key(corpus: Corpus, task: TextTask, *settings: object) -> str:
     parts = [corpus.fingerprint, task.digest(), *settings, WORDS_VERSION]
-    return hashlib.sha256(":".join(map(str, parts)).encode()).hexdigest()
+    return digest_of(":".join(map(str, parts)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -23,6 +22,7 @@ from tartan.data.tokenise import check_length, tokenise
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
+from tartan.files import digest_of
 from tartan.settings import Checked, Count, Length, Natural
 
 SPLITS = ("train", "dev", "test")
@@ -76,7 +76,7 @@ class TextSource(Checked, ABC):
         train, columns = tables["train"], self.columns(tables["train"])
         bare = {"train"} if self.empty_label == "unlabelled" else set()
         read = {
-            s: read_labelled(t, columns, empty_labels=s in bare, label_of=kind.label)
+            s: read_labelled(t, columns, kind.label, empty_labels=s in bare)
             for s, t in tables.items()
         }
         unlabelled = [example for example in read["train"] if example.label is None]
@@ -148,13 +148,13 @@ class TextSource(Checked, ABC):
         prints = {split: table.fingerprint for split, table in tables.items()}
         kind = "" if self.kind == TaskKind.name else f":{self.kind}:{columns.separator!r}"
         if columns != Columns() or kind:
-            prints = {split: _digest(f"{own}:{columns}{kind}") for split, own in prints.items()}
+            prints = {split: digest_of(f"{own}:{columns}{kind}") for split, own in prints.items()}
         for split, share in shares.items():
             how = f"HeldOut(share={share}, seed={self.split_seed}, split={split!r})"
             prints[split] = f"{how} of {prints['train']}"
         prints = {split: prints[split] for split in SPLITS}
         if self.split != "published":
-            how = f"{self.split}, seed {self.split_seed}, of {_digest(':'.join(prints.values()))}"
+            how = f"{self.split}, seed {self.split_seed}, of {digest_of(':'.join(prints.values()))}"
             prints = {split: f"{split}, {how}" for split in SPLITS}
         if self.labelled is not None:
             prints["train"] += f", {self.labelled} labelled, seed {self.split_seed}"
@@ -217,7 +217,7 @@ class TextTask(EndTask):
         return [text for split in splits for text in (*split.texts, *(split.pairs or ()))]
 
     def digest(self) -> str:
-        return _digest(":".join(self.fingerprints.values()))
+        return digest_of(":".join(self.fingerprints.values()))
 
     def splits(self, encoder: Encoder, cache_dir: Path) -> Splits:
         """Return rows with `input_ids`, `label` and `unseen`, tokenised or from the cache."""
@@ -237,10 +237,6 @@ class TextTask(EndTask):
             )
         none = splits["dev"].select([])  # with its columns, for a task without a test split
         return Splits(**{"test": none, **splits})
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _labelled_texts(

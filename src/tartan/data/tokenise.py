@@ -1,6 +1,5 @@
 """Tokenises texts once, into a cached Arrow file that every run memory-maps."""
 
-import hashlib
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -13,6 +12,7 @@ from transformers import PreTrainedTokenizerBase
 from tartan.core.task import Inputs
 from tartan.encoders.text_encoder import TextEncoder
 from tartan.errors import UserError
+from tartan.files import digest_of
 
 Text = str | Sequence[str]
 """A text, or the two texts of a pair."""
@@ -132,4 +132,4 @@ def _key(form: str, tokenizer: PreTrainedTokenizerBase, max_length: int) -> str:
     backend.pop("padding", None)
     options = [tokenizer.truncation_side, str(tokenizer.split_special_tokens)]
     parts = [_VERSION, form, str(max_length), json.dumps(backend, sort_keys=True), *options]
-    return hashlib.sha256("\x1f".join(parts).encode()).hexdigest()[:32]
+    return digest_of("\x1f".join(parts))[:32]

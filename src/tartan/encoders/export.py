@@ -28,6 +28,7 @@ from tartan.encoders.heads import (
     ClassifierHead,
     MaskedLMHead,
     OwnHead,
+    TextHead,
     head_parameters,
 )
 from tartan.encoders.lora import merged, save_adapter
@@ -75,7 +76,7 @@ def save_classifier(
             "makes; keep a checkpoint (trainer.save_checkpoint)"
         )
     head = export()
-    assert isinstance(head, ClassifierHead | OwnHead)
+    assert isinstance(head, TextHead)
     with torch.random.fork_rng(devices=[]):
         model = _sequence_classifier(body, head, labels, types)
     if model is None and isinstance(head, OwnHead):
@@ -94,7 +95,7 @@ def save_classifier(
     exported.save_pretrained(folder)
     (folder / LABELS).write_text(json.dumps(list(labels), indent=1) + "\n", encoding="utf-8")
     written = model or merged(body)
-    if head.problem_type != ClassifierHead.problem_type:
+    if head.problem_type != TextHead.problem_type:
         written.config.problem_type = head.problem_type
     written.save_pretrained(folder)
     if isinstance(head, ClassifierHead) and model is None:
@@ -112,7 +113,7 @@ def save_classifier(
 
 
 def _sequence_classifier(
-    body: PreTrainedModel, head: ClassifierHead | OwnHead, labels: Sequence[str], types: bool
+    body: PreTrainedModel, head: TextHead, labels: Sequence[str], types: bool
 ) -> PreTrainedModel | None:
     """Return the architecture's classifier with this body and head; None if it has no such head."""
     if isinstance(head, OwnHead):
@@ -121,6 +122,7 @@ def _sequence_classifier(
         is_of_transformers = type(body).__module__.startswith("transformers.")
         if not is_of_transformers or body.config.model_type not in HEADS_LIKE_THE_PAPERS:
             return None
+        assert isinstance(head, ClassifierHead)
         own = OwnHead(body.config, len(labels), head.dropout.p)
         linear = (module for module in own.modules() if isinstance(module, nn.Linear))
         for layer, trained in zip(linear, (head.dense, head.out), strict=True):

@@ -1,9 +1,7 @@
 """Heads on top of a body: the paper's classifier, architectures' own, masked language modelling."""
 
-from __future__ import annotations
-
 from collections.abc import Collection
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import torch
 from torch import Tensor, nn
@@ -43,19 +41,33 @@ _ACTIVATIONS = ("classifier_activation", "activation", "hidden_act", "hidden_act
 """Entries of a configuration that name the head's activation; the first that is set counts."""
 
 
-class ClassifierHead(nn.Module):
-    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers.
+class TextHead(nn.Module):
+    """A head that classifies texts by their pooled states.
 
     `problem_type` is Transformers' name for what the logits mean.
     """
 
     problem_type = "single_label_classification"
+    pooling: Pooling
+
+    def exported(self) -> Self:
+        """Return a head with the same logits that can be saved; heads of programs may have it."""
+        return self
+
+    def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
+        """Return the logits of padded texts, of `states` `(n, tokens, hidden_size)`."""
+        logits: Tensor = self(pooled(states, mask, self.pooling))
+        return logits
+
+
+class ClassifierHead(TextHead):
+    """Dropout, dense, tanh, dropout, linear: the head of RoBERTa's and the paper's classifiers."""
 
     def __init__(
         self, hidden_size: int, classes: int, dropout: float, pooling: Pooling = "first"
     ) -> None:
         super().__init__()
-        self.pooling: Pooling = pooling
+        self.pooling = pooling
         self.dropout = nn.Dropout(dropout)
         self.dense = nn.Linear(hidden_size, hidden_size)
         self.out = nn.Linear(hidden_size, classes)
@@ -66,14 +78,6 @@ class ClassifierHead(nn.Module):
         logits: Tensor = self.out(self.dropout(hidden))
         return logits
 
-    def exported(self) -> ClassifierHead:
-        """Return a head of this class with the same logits, as other heads may too."""
-        return self
-
-    def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
-        """Return the logits of padded texts, of `states` `(n, tokens, hidden_size)`."""
-        return self.forward(pooled(states, mask, self.pooling))
-
 
 def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     """Return the first or mean state of each padded text, `(n, hidden_size)`."""
@@ -83,19 +87,17 @@ def pooled(states: Tensor, mask: Tensor, pooling: Pooling) -> Tensor:
     return (states * weights).sum(1) / weights.sum(1)
 
 
-class OwnHead(nn.Module):
+class OwnHead(TextHead):
     """The classification head of a Transformers architecture, by its class's own forward pass.
 
     `dropout` is that of its dropout layers; EuroBERT's head has none.
     """
 
-    problem_type = ClassifierHead.problem_type
-
     def __init__(
         self, config: PretrainedConfig, classes: int, dropout: float, pooling: Pooling = "first"
     ) -> None:
         super().__init__()
-        self.pooling: Pooling = pooling
+        self.pooling = pooling
         config = type(config).from_dict(config.to_dict())
         config.num_labels = classes
         config.update({name: dropout for name in _DROPOUT if hasattr(config, name)})
@@ -116,10 +118,6 @@ class OwnHead(nn.Module):
         self.model = model.to_empty(device="cpu")
         self.reset_parameters()
 
-    def exported(self) -> OwnHead:
-        """See `ClassifierHead.exported`."""
-        return self
-
     def reset_parameters(self) -> None:
         """Draw all weights anew, as the architecture's class does."""
         self.model.apply(self.model._init_weights)
@@ -129,10 +127,6 @@ class OwnHead(nn.Module):
         # each is a text of one token to the class, whose first state and mean are the same
         logits: Tensor = self.model(inputs_embeds=features.unsqueeze(1)).logits
         return logits
-
-    def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:
-        """See `ClassifierHead.of_texts`."""
-        return self.forward(pooled(states, mask, self.pooling))
 
 
 class _GivenStates(nn.Module):

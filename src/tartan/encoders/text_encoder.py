@@ -31,6 +31,7 @@ from tartan.encoders.heads import (
     MaskedLMHead,
     OwnHead,
     Pooling,
+    TextHead,
 )
 from tartan.encoders.lora import Lora
 from tartan.encoders.safe_loading import load_config, load_tokenizer, without_pooler
@@ -66,11 +67,11 @@ class TextEncoder:
         classes: int,
         dropout: float,
         pooling: Pooling = "first",
-        problem_type: str = ClassifierHead.problem_type,
-    ) -> ClassifierHead | OwnHead:
+        problem_type: str = TextHead.problem_type,
+    ) -> TextHead:
         """Return a new head: the paper's, or the architecture's where that is another one."""
         config = self.body.config
-        head: ClassifierHead | OwnHead
+        head: TextHead
         pools = pooling == "first" or hasattr(config, "classifier_pooling")
         is_of_transformers = type(self.body).__module__.startswith("transformers.")
         if is_of_transformers and pools and config.model_type in OTHER_HEADS:

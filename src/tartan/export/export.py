@@ -18,14 +18,13 @@ from tartan.data.text_task import TextTask
 from tartan.encoders.onnx_model import ONNX, quantise, write_onnx
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError
-from tartan.predict.predict import Predictor
 from tartan.runs.folder import model_folder
+from tartan.runs.predictor import Predictor
 from tartan.runs.prepare import take_options_of
 from tartan.settings import Checked, build
 
 _ROUNDS = 3
 """Number of times that each classifier predicts the dev texts, in turn, to be timed."""
-_BATCH = 32
 _WEIGHTS = (".safetensors", ".onnx")
 _CLOSE = 1e-4
 """Largest difference, and relative one, that rounding makes."""
@@ -135,8 +134,7 @@ def _compare(
     texts, pairs = task.dev.texts, task.dev.pairs
     length = classifier.max_length or task.max_length
     predictors = [
-        Predictor(own, torch.device("cpu"), _BATCH, length)
-        for own in (classifier, load_classifier(draft))
+        Predictor(own, torch.device("cpu"), length) for own in (classifier, load_classifier(draft))
     ]
     scores = [predictor.predict(texts, pairs) for predictor in predictors]
     seconds: list[list[float]] = [[], []]

@@ -2,19 +2,17 @@
 
 import sys
 
-import hydra
 from omegaconf import DictConfig, OmegaConf
 
-from tartan.errors import UserError, printable
+from tartan.errors import printable
 from tartan.predict.main import quote_values
-from tartan.runs.command_line import run_command_line, stop
+from tartan.runs.command_line import hydra_command, run_command_line
 from tartan.runs.folder import run_name
-from tartan.settings import CONF
 
 OmegaConf.register_new_resolver("run_name", run_name, replace=True)
 
 
-@hydra.main(version_base="1.3", config_path=CONF, config_name="export")
+@hydra_command("export")
 def main(config: DictConfig) -> None:
     """Write a classifier in ONNX, and print what it lost and gained."""
     from tartan.export.export import Settings, export
@@ -23,10 +21,7 @@ def main(config: DictConfig) -> None:
 
     quiet_libraries()
     names = ["model", "format", "output", "max_loss"]
-    try:
-        exported = export(typed(OmegaConf.masked_copy(config, names), Settings), config)
-    except (UserError, OSError) as error:
-        stop(error)
+    exported = export(typed(OmegaConf.masked_copy(config, names), Settings), config)
     print(exported.words)
     print(printable(f"classifier {exported.folder}"))
 

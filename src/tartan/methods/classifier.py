@@ -21,7 +21,6 @@ from tartan.encoders.text_encoder import require_text_encoder
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
 from tartan.evaluation.stage_result import Monitor
-from tartan.kernels.packing import evaluating
 from tartan.methods.parts import TaskModule
 from tartan.methods.shards import whole_copy
 
@@ -118,33 +117,6 @@ class EndTaskClassifier(TaskModule):
         self.kind.save(Path(folder), self.labels, self.kind.thresholds_of(metrics))
         if self.columns is not None:
             write_trained_columns(self.columns, Path(folder))
-
-    @torch.no_grad()
-    def logits_of(
-        self, texts: Sequence[Text], batch_size: int, device: torch.device
-    ) -> Tensor | None:
-        """Return the logits of many texts as the saved classifier's, `(texts, classes)`.
-
-        All processes call this; those that are not the main one get None.
-        """
-        task, _ = self._evaluated()
-        # texts of similar length together, which saves padding
-        order = sorted(range(len(texts)), key=lambda i: len("".join(texts[i])))
-
-        def read(encoder: Encoder) -> Tensor:
-            reader, logits = require_text_encoder(encoder, "a text"), []
-            body, head = encoder.body.to(device), task.head.to(device)
-            with evaluating(body, head):
-                for start in range(0, len(order), batch_size):
-                    some = [texts[i] for i in order[start : start + batch_size]]
-                    inputs = inputs_of(some, reader, self.max_length)
-                    inputs = {name: value.to(device) for name, value in inputs.items()}
-                    logits.append(head(task.objective.features(body, inputs)).cpu())
-            body.to(self.device)
-            head.to(self.device)
-            return torch.cat(logits)[torch.tensor(order).argsort()]
-
-        return self._in_main(read)
 
     def _in_main(self, use: Callable[[Encoder], T]) -> T | None:
         """Have the main process use its whole encoder; of a sharded body, the others wait."""

@@ -2,18 +2,17 @@
 
 import sys
 
-import hydra
 from omegaconf import DictConfig
 
-from tartan.errors import UserError, printable
-from tartan.runs.command_line import run_command_line, stop
-from tartan.settings import CONF, quoted
+from tartan.errors import printable
+from tartan.runs.command_line import hydra_command, run_command_line
+from tartan.settings import quoted
 
 _LITERAL = ("model", "input", "output", "runs_dir", "text", "text_pair", "prefix")
 """Options whose values are not parsed by Hydra, because paths of runs have `=` and `,` in them."""
 
 
-@hydra.main(version_base="1.3", config_path=CONF, config_name="predict")
+@hydra_command("predict")
 def main(config: DictConfig) -> None:
     """Predict a label for each row of a file."""
     from tartan.predict.predict import Settings, predict_file
@@ -21,10 +20,7 @@ def main(config: DictConfig) -> None:
     from tartan.settings import typed
 
     quiet_libraries()
-    try:
-        counts = predict_file(typed(config, Settings))
-    except UserError as error:
-        stop(error)
+    counts = predict_file(typed(config, Settings))
     shares = ", ".join(f"{printable(name)}: {n:,}" for name, n in counts.by_label.items())
     print(f"{counts.rows:,} rows; {shares}")
     if config.min_score is not None:

@@ -19,12 +19,12 @@ from tartan.data.labelled import (
     text_of,
 )
 from tartan.data.table import TABLES, Quoting, Row, format_of, open_table
-from tartan.data.tokenise import encode_texts
-from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
+from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.files import write_durably
 from tartan.predict.writer import Writer
 from tartan.runs.folder import model_folder
+from tartan.runs.predictor import Predictor, best_device
 from tartan.settings import Checked, Count, Fraction, Length
 
 
@@ -46,45 +46,6 @@ class Settings(Checked):
     calibrated: bool = True
     device: str = "auto"
     overwrite: bool = False
-
-
-class Predictor:
-    """A classifier that predicts in float32; batches change its results by rounding only.
-
-    `batch_size` texts go through it at once, each cut after `max_length` tokens as in training.
-    Logits are divided by the classifier's temperature if `calibrated`.
-    """
-
-    def __init__(
-        self,
-        classifier: SavedClassifier,
-        device: torch.device,
-        batch_size: int,
-        max_length: int,
-        calibrated: bool = True,
-    ) -> None:
-        self._temperature = classifier.temperature if calibrated else 1.0
-        self._classifier, self._device = classifier, device
-        self._batch_size, self._max_length = batch_size, max_length
-        classifier.model.to(device)
-
-    def predict(self, texts: Sequence[str], pairs: Sequence[str] | None = None) -> np.ndarray:
-        """Return each text's scores, float32 `(texts, labels)`: its labels' probabilities."""
-        tokenizer = self._classifier.tokenizer
-        types = "token_type_ids" in tokenizer.model_input_names
-        columns = [list(texts)] if pairs is None else [list(texts), list(pairs)]
-        encoded = encode_texts(columns, tokenizer, self._max_length, types)
-        # texts of similar length together, which saves padding
-        order = sorted(range(len(texts)), key=lambda i: -len(encoded["input_ids"][i]))
-        scores_of = kind_of_problem(self._classifier.problem_type).scores
-        scores = np.empty((len(texts), len(self._classifier.labels)), dtype=np.float32)
-        for start in range(0, len(order), self._batch_size):
-            members = order[start : start + self._batch_size]
-            batch = {name: [values[i] for i in members] for name, values in encoded.items()}
-            padded = tokenizer.pad(batch, return_tensors="pt").to(self._device)
-            logits = self._classifier.logits(padded).float() / self._temperature
-            scores[members] = scores_of(logits).cpu().numpy()
-        return scores
 
 
 @dataclass(frozen=True)
@@ -117,9 +78,8 @@ def predict_file(settings: Settings) -> Counts:
     length, limit = settings.max_length or classifier.max_length, classifier.max_positions
     if length is None or (limit is not None and length > limit):
         raise UserError(f"max_length={length}: the classifier reads at most {limit} tokens")
-    automatic = "cuda" if torch.cuda.is_available() else "cpu"
-    device = torch.device(automatic if settings.device == "auto" else settings.device)
-    predictor = Predictor(classifier, device, settings.batch_size, length, settings.calibrated)
+    device = best_device() if settings.device == "auto" else torch.device(settings.device)
+    predictor = Predictor(classifier, device, length, settings.batch_size, settings.calibrated)
     kind = kind_of_problem(classifier.problem_type)
     if settings.min_score is not None and not kind.one_label:
         raise UserError(f"min_score is of single labels, and this classifier is {kind.name}")

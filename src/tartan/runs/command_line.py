@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 import signal
@@ -12,12 +13,14 @@ import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
+import hydra
 from hydra.errors import HydraException, OverrideParseException
+from omegaconf import DictConfig
 from omegaconf.errors import OmegaConfBaseException
 
-from tartan.errors import first_line, printable
+from tartan.errors import UserError, first_line, printable
 from tartan.settings import CONF
 
 if TYPE_CHECKING:
@@ -59,6 +62,22 @@ def run_command_line(main: Callable[[], object]) -> None:
         stop(line)
 
 
+def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], Any]:
+    """Make a function the main one of a command, with our configs; its errors are one line."""
+
+    def decorated(function: Callable[[DictConfig], None]) -> Any:
+        @functools.wraps(function)
+        def call(config: DictConfig) -> None:
+            try:
+                function(config)
+            except (UserError, OSError) as error:  # here, or Hydra would add a line
+                stop(message_of(error))
+
+        return hydra.main(version_base="1.3", config_path=CONF, config_name=config_name)(call)
+
+    return decorated
+
+
 def _place(argument: str) -> int:
     """Sort flags first, and last what replaces the encoder of an experiment."""
     is_override = argument.startswith("~") or ("=" in argument and not argument.startswith("-"))
@@ -66,7 +85,9 @@ def _place(argument: str) -> int:
 
 
 def message_of(error: Exception) -> str | None:
-    """Return an error in one line if Hydra or a launcher raised it; None for any other."""
+    """Return an error in one line if we, Hydra or a launcher raised it; None for any other."""
+    if isinstance(error, UserError):
+        return str(error)
     if isinstance(error, OverrideParseException):
         return f"cannot read {error.override!r}: {first_line(error)}"
     if isinstance(error, OSError) and error.strerror:

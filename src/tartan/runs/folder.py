@@ -1,6 +1,5 @@
 """A run's folder: its name, one process in it, the same options and data; read as plain data."""
 
-import hashlib
 import re
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
@@ -11,7 +10,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.errors import UserError, printable
-from tartan.files import check_written_folder, process_lock, read_yaml
+from tartan.files import check_written_folder, digest_of, process_lock, read_yaml
 from tartan.launch import is_main_process
 from tartan.settings import differing
 
@@ -54,7 +53,7 @@ def run_name(overrides: Sequence[str], task: str, method: str, seed: int) -> str
     above = re.sub(r"[^A-Za-z0-9._+-]+", "-", experiment)
     if len(name) <= 40:
         return f"{above}/{name}"
-    digest = hashlib.sha256(exact.encode()).hexdigest()[:6]
+    digest = digest_of(exact)[:6]
     keys = sorted(options, key=lambda key: (not key.startswith("task"), key))
     files = (PurePath(options[key].strip("'\"")).name for key in keys)
     # of a path the last part, without its ending; a decimal point stays

@@ -1,6 +1,5 @@
 """Says which runs belong together: runs of one setting differ by their seed alone."""
 
-import hashlib
 import json
 import re
 from collections.abc import Mapping
@@ -10,6 +9,7 @@ from typing import Any, cast
 from omegaconf import DictConfig, OmegaConf
 
 from tartan.core.task_names import parts_of
+from tartan.files import digest_of
 from tartan.runs.folder import options_of
 from tartan.runs.result import Auxiliary, Result
 
@@ -127,5 +127,4 @@ def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
 
 
 def _digest(content: Any) -> str:
-    text = json.dumps(content, sort_keys=True, default=str)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return digest_of(json.dumps(content, sort_keys=True, default=str))[:16]

@@ -8,6 +8,7 @@ import platform
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -21,18 +22,19 @@ from tartan.core.task_names import END_TASK
 from tartan.data.end_task import EndTask
 from tartan.data.prepared import Prepared
 from tartan.data.text_task import LabelledTexts, TextTask
+from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.evaluation.calibration import Calibration, calibrate
 from tartan.evaluation.metrics import SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.cost import BACKWARD
-from tartan.methods.module import TaskMixing
 from tartan.methods.parts import metrics_of
 from tartan.methods.stage import Stage
 from tartan.methods.stage_outcome import StageOutcome, memory_advice
 from tartan.methods.trainer import resolve_precision
 from tartan.runs import result
 from tartan.runs.folder import option_of
+from tartan.runs.predictor import Predictor
 from tartan.runs.prepare import has_no_end_task, module_class, overrides_of_run
 from tartan.runs.result import SCHEMA, Baseline, Result, Scores, Split, TrainSplit
 from tartan.settings import typed
@@ -153,26 +155,27 @@ def whole_of(metrics: Mapping[str, float]) -> dict[str, float]:
     return {name: value for name, value in metrics.items() if not name.endswith("_unseen")}
 
 
-def calibrated(config: DictConfig, module: TaskMixing, prepared: Prepared) -> Calibration | None:
-    """Return the temperature of a trained classifier, fitted to the dev texts.
+def calibrated(config: DictConfig, folder: Path, prepared: Prepared) -> Calibration | None:
+    """Return the temperature of the classifier in a folder, fitted to the dev texts.
 
-    All processes call this. None for all but the main one, and where no texts get one label each.
+    None where it does not give each text one label.
     """
-    if prepared.held_out is not None or not isinstance(prepared.end_task, TextTask):
+    task = prepared.end_task
+    if prepared.held_out is not None or not isinstance(task, TextTask) or not task.kind.one_label:
         return None
-    if not prepared.end_task.kind.one_label:
-        return None
-    dev, on_cuda = prepared.end_task.dev, is_on_cuda(str(config.trainer.accelerator))
-    texts = dev.texts if dev.pairs is None else list(zip(dev.texts, dev.pairs, strict=True))
+    on_cuda, size = is_on_cuda(str(config.trainer.accelerator)), int(config.evaluation_batch_size)
     device = torch.device("cuda" if on_cuda else "cpu")
-    with memory_advice("the calibration"):
-        logits = module.logits_of(texts, int(config.evaluation_batch_size), device)
-    if logits is None:
+    try:
+        with memory_advice("the calibration"):
+            predictor = Predictor(load_classifier(folder), device, task.max_length, size)
+            logits = predictor.logits(task.dev.texts, task.dev.pairs)
+    except UserError as error:  # a body with code of its own cannot be loaded by itself
+        log.warning("not calibrated: %s", error)
         return None
     if not logits.isfinite().all():
         log.warning("not calibrated: some logits on dev are not finite")
         return None
-    return calibrate(logits.double().numpy(), np.asarray(dev.labels))
+    return calibrate(logits.double().numpy(), np.asarray(task.dev.labels))
 
 
 def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:

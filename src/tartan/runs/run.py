@@ -113,10 +113,9 @@ def run_experiment(config: DictConfig, folder: str | Path) -> Result:
         # result
         result = identified(result_of(config, prepared, outcomes, chosen, test), config)
         exported = folder / ("classifier" if prepared.held_out is None else "encoder")
-        # all processes: they may have shards of it
-        calibration = calibrated(config, chosen.module, prepared)
-        chosen.module.save_pretrained(exported)
+        chosen.module.save_pretrained(exported)  # all processes: they may have shards of it
         if is_main_process():
+            calibration = calibrated(config, exported, prepared)
             if prepared.held_out is None and (simple := tf_idf_baseline(config, prepared.end_task)):
                 baselines.append(simple)
             result = result.model_copy(update={"baselines": baselines})
