@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from tartan.methods.step_log import COLUMNS, _Table
+from tartan.methods.step_log import COLUMNS, StepLog
 from tests.in_process import recorded_run, toy
 
 TASKS = ["end_task", "dapt", "tapt"]
@@ -51,13 +51,14 @@ def test_loggers_get_losses_metrics_options_and_the_scores_on_test(run):
 
 
 def test_rows_that_will_be_repeated_and_torn_lines_are_cut(tmp_path):
-    path, columns = tmp_path / "steps.csv", ("stage", "step", "loss")
-    table = _Table(path, columns, "joint")
-    table.cut(3)
+    path, log = tmp_path / "steps.csv", StepLog(tmp_path, "joint")
+    log.cut(3)
     assert not path.exists()
-    whole = "stage,step,loss\nwarm,1,2\nwarm,9,1\njoint,1,2\njoint,2,1\n"
-    path.write_bytes(whole.encode() + b"joint,3,1\n\xff\xfejoint,4,0")
-    table.cut(2)
+    rest = "," * (len(COLUMNS) - 3) + "\n"
+    rows = ("warm,1,a", "warm,9,a", "joint,1,a", "joint,2,a")
+    whole = ",".join(COLUMNS) + "\n" + "".join(row + rest for row in rows)
+    path.write_bytes(whole.encode() + f"joint,3,a{rest}".encode() + b"\xff\xfejoint,4,0")
+    log.cut(2)
     assert path.read_text() == whole
-    table.append([[3, 0.5]])
-    assert path.read_text() == whole + "joint,3,0.5\n"
+    log.append([[3, "a", *[""] * (len(COLUMNS) - 3)]])
+    assert path.read_text() == f"{whole}joint,3,a{rest}"

@@ -1,4 +1,4 @@
-"""Logs of a stage as CSV and to loggers: every step's numbers, and learned factors."""
+"""Logs every step's numbers as CSV and to loggers, and learned factors to loggers."""
 
 import csv
 import os
@@ -17,8 +17,8 @@ from tartan.core.weighting.aang import Factored
 from tartan.errors import UserError
 from tartan.files import write_text_durably
 
-STEP_LOG, FACTOR_LOG = "steps.csv", "factors.csv"
-"""Names of the step log and of the log of factored weights in the run folder."""
+STEP_LOG = "steps.csv"
+"""Name of the step log in the run folder."""
 FLUSH_EVERY = 50
 """Number of steps after which their records are written."""
 OF_A_TASK = {
@@ -28,38 +28,6 @@ OF_A_TASK = {
 OF_A_STEP = ("meta_loss", "meta_head_loss", "skipped")
 COLUMNS = ("stage", "step", "task", *OF_A_TASK, *OF_A_STEP)
 """Columns of the step log, which has a row for each step and task."""
-FACTOR_COLUMNS = ("stage", "step", "factor", "logit")
-"""Columns of the factor log, which has a row for each evaluation and factor."""
-
-
-class _Table:
-    """A CSV to which all stages append rows that begin with the stage and the step."""
-
-    def __init__(self, file: Path, columns: Sequence[str], stage: str) -> None:
-        self._file, self._columns, self._stage = file, columns, stage
-
-    def cut(self, step: int) -> None:
-        """Drop the stage's rows after `step`, which will be repeated, and what is no whole row."""
-        if not self._file.exists():
-            return
-        lines = []
-        for line in self._file.read_text(encoding="utf-8", errors="replace").splitlines(True):
-            cells = line.split(",")
-            if line.endswith("\n") and len(cells) == len(self._columns):
-                of_stage = cells[0] == self._stage and cells[1].isdecimal()
-                lines += [] if of_stage and int(cells[1]) > step else [line]
-        write_text_durably(self._file, "".join(lines))
-
-    def append(self, rows: Iterable[Sequence[object]]) -> None:
-        """Append rows of `(step, ...)`, which are on the disk afterwards."""
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        with self._file.open("a", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file, lineterminator="\n")
-            if not file.tell():
-                writer.writerow(self._columns)
-            writer.writerows([self._stage, *row] for row in rows)
-            file.flush()
-            os.fsync(file.fileno())
 
 
 class StepLog(pl.Callback):
@@ -67,23 +35,20 @@ class StepLog(pl.Callback):
 
     Steps are counted from 1. The Trainer's loggers get those that `log_every_n_steps` asks for,
     counted from 0 as Lightning counts. Records are read from the device and written every 50
-    steps, and before a checkpoint is, after whose step a resumed stage goes on. Learned factors,
-    if there are any, go to `factors.csv` at the stage's start and at each evaluation on dev.
+    steps, and before a checkpoint is, after whose step a resumed stage goes on. Learned factors, if
+    there are any, go to the loggers at the stage's start and at each evaluation on dev.
     """
 
     def __init__(self, folder: str | Path, stage: str) -> None:
-        self._steps = _Table(Path(folder) / STEP_LOG, COLUMNS, stage)
-        self._factors = _Table(Path(folder) / FACTOR_LOG, FACTOR_COLUMNS, stage)
+        self._file, self._stage = Path(folder) / STEP_LOG, stage
         self._pending: list[tuple[int, str, list[Tensor | None]]] = []
 
     def on_train_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         pl_module.logs_steps = False
         if trainer.is_global_zero:
-            self._steps.cut(trainer.global_step)
-            # a new stage has no rows, whatever a run that was killed early has left
-            self._factors.cut(trainer.global_step or -1)
+            self.cut(trainer.global_step)
         if trainer.global_step == 0:
-            self._write_factors(trainer, pl_module.weighting)
+            self._log_factors(trainer, pl_module.weighting)
 
     def on_train_batch_end(self, trainer: pl.Trainer, pl_module: Any, *args: Any) -> None:
         record: StepRecord = pl_module.last_record
@@ -98,7 +63,7 @@ class StepLog(pl.Callback):
     def on_validation_start(self, trainer: pl.Trainer, pl_module: Any) -> None:
         self._flush(trainer)
         if not trainer.sanity_checking and trainer.state.fn == TrainerFn.FITTING:
-            self._write_factors(trainer, pl_module.weighting)
+            self._log_factors(trainer, pl_module.weighting)
 
     def on_save_checkpoint(self, trainer: pl.Trainer, *args: Any) -> None:
         self._flush(trainer)  # so that the log is as far as the checkpoint
@@ -129,18 +94,37 @@ class StepLog(pl.Callback):
             for logger in trainer.loggers:
                 logger.log_metrics(metrics, step - 1)  # as Lightning counts
         if trainer.is_global_zero:
-            self._steps.append(rows)
+            self.append(rows)
 
-    def _write_factors(self, trainer: pl.Trainer, weighting: Any) -> None:
-        if not isinstance(weighting, Factored) or not weighting.needs.meta_gradient:
+    def cut(self, step: int) -> None:
+        """Drop the stage's rows after `step`, which will be repeated, and what is no whole row."""
+        if not self._file.exists():
             return
-        names, logits = weighting.logits()
-        values = dict(zip(names, logits.tolist(), strict=True))
-        for logger in trainer.loggers:
-            logged = {f"factor/{name}": value for name, value in values.items()}
-            logger.log_metrics(logged, trainer.global_step)
-        if trainer.is_global_zero:
-            self._factors.append([trainer.global_step, n, _cell(v)] for n, v in values.items())
+        lines = []
+        for line in self._file.read_text(encoding="utf-8", errors="replace").splitlines(True):
+            cells = line.split(",")
+            if line.endswith("\n") and len(cells) == len(COLUMNS):
+                of_stage = cells[0] == self._stage and cells[1].isdecimal()
+                lines += [] if of_stage and int(cells[1]) > step else [line]
+        write_text_durably(self._file, "".join(lines))
+
+    def append(self, rows: Iterable[Sequence[object]]) -> None:
+        """Append rows of `(step, ...)`, which are on the disk afterwards."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        with self._file.open("a", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file, lineterminator="\n")
+            if not file.tell():
+                writer.writerow(COLUMNS)
+            writer.writerows([self._stage, *row] for row in rows)
+            file.flush()
+            os.fsync(file.fileno())
+
+    def _log_factors(self, trainer: pl.Trainer, weighting: Any) -> None:
+        if isinstance(weighting, Factored) and weighting.needs.meta_gradient:
+            names, logits = weighting.logits()
+            values = dict(zip((f"factor/{n}" for n in names), logits.tolist(), strict=True))
+            for logger in trainer.loggers:
+                logger.log_metrics(values, trainer.global_step)
 
 
 def _cell(number: float | None) -> str:
