@@ -16,8 +16,8 @@ from sklearn import metrics as sk
 from tartan.core.seeding import generator_for
 from tartan.data.file_task import FileTask
 from tartan.data.kinds import KINDS
-from tartan.data.multi_label import best_thresholds, centred
 from tartan.data.splits import iterative_split
+from tartan.data.thresholds import best_thresholds, centred, judged_apart
 from tartan.errors import UserError
 from tartan.methods.parts import metrics_of
 
@@ -116,8 +116,8 @@ def test_thresholds_have_the_best_f1_and_move_to_one_half():
 
     # a text's threshold is of texts that are not its own: changing its code changes not its score
     texts = [f"text {number // 2}" for number in range(60)]
-    before, codes[:2] = KIND.judged_apart(scores, codes, texts), 1 - codes[:2]
-    after = KIND.judged_apart(scores, codes, texts)
+    before, codes[:2] = judged_apart(scores, codes, texts), 1 - codes[:2]
+    after = judged_apart(scores, codes, texts)
     assert (before[:2] == after[:2]).all()
     assert (before != after).any()
 
@@ -132,7 +132,7 @@ def test_metrics_are_those_of_scikit_learn_at_the_chosen_thresholds():
         metrics.update(logits[part], codes[part], unseen[part])
     metrics.choose_thresholds()
     values = metrics.compute(any_unseen=True)
-    scores, thresholds = logits.sigmoid().numpy(), KIND.thresholds_of(metrics)
+    scores, thresholds = logits.sigmoid().numpy(), metrics.chosen_thresholds()
     assert thresholds == best_thresholds(scores, codes.numpy()).tolist()
     above = scores > np.asarray(thresholds)
     for ending, part in (("", slice(None)), ("_unseen", unseen.numpy())):

@@ -26,6 +26,7 @@ from tartan.compare.folds import (
 )
 from tartan.compare.outcome import Outcome
 from tartan.compare.plan import LEARNS_FROM_DEV, Plan, Request, StepCost, plan_of, write_experiment
+from tartan.data.thresholds import best_thresholds, judged, judged_apart, write_thresholds
 from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric
 from tartan.files import read_json, write_text_durably
@@ -88,11 +89,13 @@ class Race:
         held_out = self._tables / "0" / "held_out.jsonl"
         self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
         every = joined(raw, [chosen])  # dev was trained on here
-        thresholds = task.kind.best_thresholds(every.probabilities[chosen], every.labels)
-        task.kind.save(best / "classifier", task.labels, thresholds)
+        thresholds = None
+        if task.kind.lists_labels:
+            thresholds = best_thresholds(every.probabilities[chosen], every.labels).tolist()
+        write_thresholds(best / "classifier", task.labels, thresholds)
         test = self._predicted({chosen: best}, TEST) if len(task.test) else None
         if test is not None:
-            scores = task.kind.judged(test.probabilities[chosen], thresholds)
+            scores = judged(test.probabilities[chosen], thresholds)
             test = replace(test, probabilities={chosen: scores})
         return Outcome(
             task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test
@@ -164,10 +167,11 @@ class Race:
         return self._predicted(runs, f"{fold}/held_out.jsonl")
 
     def _judged(self, raw: Predictions, held_out: NDArray[np.bool_]) -> Predictions:
-        """Return predictions with scores as metrics compare them (see `TaskKind.judged_apart`)."""
-        rows = zip(self._rows, held_out, strict=True)
-        texts, kind = [row["text"] for row, own in rows if own], self._task.kind
-        scores = {m: kind.judged_apart(s, raw.labels, texts) for m, s in raw.probabilities.items()}
+        """Return predictions with scores as metrics compare them (see `judged_apart`)."""
+        if not self._task.kind.lists_labels:
+            return raw
+        texts = [row["text"] for row, own in zip(self._rows, held_out, strict=True) if own]
+        scores = {m: judged_apart(s, raw.labels, texts) for m, s in raw.probabilities.items()}
         return replace(raw, probabilities=scores)
 
     def _seconds(self, fold: int, methods: Sequence[str]) -> list[float]:

@@ -1,14 +1,11 @@
 """Multi-label classification: each text has several labels, one, or none (`task.kind`)."""
 
-import json
 import math
-import zlib
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, compress
-from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -40,14 +37,12 @@ from tartan.data.task_kind import (
     check_no_label_options,
     without_classes,
 )
+from tartan.data.thresholds import best_thresholds, centred
 from tartan.errors import UserError
 from tartan.evaluation.metrics import EndTaskMetrics
-from tartan.files import read_bytes
 from tartan.objectives.classification import Classification
 from tartan.settings import TARGET
 
-THRESHOLDS = "thresholds.json"
-"""File in a classifier's folder: the probability above which a text has a label, by label."""
 _YES_OR_NO = {"1": True, "1.0": True, "true": True, "0": False, "0.0": False, "false": False}
 _AVERAGED = {"f1": MultilabelF1Score, "precision": MultilabelPrecision, "recall": MultilabelRecall}
 
@@ -96,34 +91,6 @@ class MultiLabelMetrics(EndTaskMetrics):
     def choose_thresholds(self) -> None:
         scores, codes = (tensor.cpu().numpy() for tensor in self.every(self.whole))
         self.thresholds.copy_(torch.from_numpy(best_thresholds(scores, codes)))
-
-
-def best_thresholds(scores: NDArray[np.floating], codes: NDArray[Any]) -> NDArray[np.float64]:
-    """Return the threshold of each label with the best F1, in the middle between two scores.
-
-    Scores and codes are `(examples, labels)`. A label that no example has gets 0.5.
-    """
-    found = np.full(scores.shape[1], 0.5)
-    for label in range(scores.shape[1]):
-        order = np.argsort(-scores[:, label], kind="stable")
-        ranked = np.append(scores[order, label].astype(np.float64), 0.0)
-        hits = codes[order, label].cumsum()
-        if len(order) and hits[-1]:
-            f1 = 2 * hits / (np.arange(1, len(order) + 1) + hits[-1])
-            f1[ranked[:-1] == ranked[1:]] = -1  # nothing is between equal scores
-            best = int(f1.argmax())
-            found[label] = (ranked[best] + ranked[best + 1]) / 2
-    return found
-
-
-def centred(scores: NDArray[Any], thresholds: Sequence[float] | NDArray[Any]) -> NDArray[Any]:
-    """Return probabilities in the same order, in which each label's threshold has moved to 0.5.
-
-    Metrics compare with 0.5. Both are `(examples, labels)`.
-    """
-    at, values = np.asarray(thresholds, dtype=np.float64), scores.astype(np.float64)
-    above = 0.5 + (values - at) / (2 * (1 - at))
-    return np.where(values > at, above, np.minimum(values / (2 * at), 0.5))
 
 
 class MultiLabel(TaskKind):
@@ -246,35 +213,6 @@ class MultiLabel(TaskKind):
     def predicted(self, scores: Scores, labels: Names, thresholds: Thresholds = None) -> list[Any]:
         above = scores.astype(np.float64) > (0.5 if thresholds is None else np.asarray(thresholds))
         return [self.written(code, labels) for code in above]
-
-    def thresholds_of(self, metrics: EndTaskMetrics) -> Thresholds:
-        return metrics.thresholds.tolist() if isinstance(metrics, MultiLabelMetrics) else None
-
-    def best_thresholds(self, scores: Scores, codes: NDArray[Any]) -> Thresholds:
-        found: Thresholds = best_thresholds(scores, codes).tolist()
-        return found
-
-    def judged(self, scores: Scores, thresholds: Thresholds) -> Scores:
-        return scores if thresholds is None else centred(scores, thresholds)
-
-    def judged_apart(self, scores: Scores, codes: NDArray[Any], texts: Names) -> Scores:
-        # of two halves, each has the thresholds that are best in the other
-        half = np.array([zlib.crc32(text.encode()) % 2 == 0 for text in texts])
-        shown = np.empty(scores.shape)
-        for own in (half, ~half):
-            shown[own] = centred(scores[own], best_thresholds(scores[~own], codes[~own]))
-        return shown
-
-    def save(self, folder: Path, labels: Names, thresholds: Thresholds) -> None:
-        content = dict(zip(labels, thresholds or (), strict=True))
-        text = json.dumps(content, indent=1, ensure_ascii=False) + "\n"
-        (folder / THRESHOLDS).write_text(text, encoding="utf-8")
-
-    def thresholds(self, folder: Path, labels: Names) -> Thresholds:
-        if not (folder / THRESHOLDS).is_file():  # another's classifier
-            return None
-        content = json.loads(read_bytes(folder / THRESHOLDS))
-        return [float(content[label]) for label in labels]
 
 
 def _of_columns(row: Row, columns: Sequence[str]) -> tuple[str, ...] | None:

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -156,33 +155,6 @@ class TaskKind:
     def predicted(self, scores: Scores, labels: Names, thresholds: Thresholds = None) -> list[Any]:
         """Return the label of each text by its scores `(n, labels)`."""
         return [labels[index] for index in scores.argmax(axis=1)]
-
-    def thresholds_of(self, metrics: EndTaskMetrics) -> Thresholds:
-        """Return the thresholds that an evaluation on dev has chosen, one a label."""
-        return None
-
-    # what lies beside a saved classifier
-
-    def save(self, folder: Path, labels: Names, thresholds: Thresholds) -> None:
-        """Write what predicting takes besides weights and labels; here nothing."""
-
-    def thresholds(self, folder: Path, labels: Names) -> Thresholds:
-        """Return the thresholds that `save` has written, one a label."""
-        return None
-
-    # races, over texts that were not trained on
-
-    def best_thresholds(self, scores: Scores, codes: NDArray[Any]) -> Thresholds:
-        """Return the thresholds that suit the codes."""
-        return None
-
-    def judged(self, scores: Scores, thresholds: Thresholds) -> Scores:
-        """Return scores for metrics, which know no thresholds but 0.5."""
-        return scores
-
-    def judged_apart(self, scores: Scores, codes: NDArray[Any], texts: Names) -> Scores:
-        """Return scores for metrics, none of which depends on the code of its own text."""
-        return scores
 
 
 def check_no_label_options(objective: Any) -> None:

@@ -143,6 +143,8 @@ class EndTaskMetrics(nn.Module):
     one_code: ClassVar[bool] = True
     """Whether an example's code is the index of its label; otherwise it has a number for each."""
     codes_dtype: ClassVar[torch.dtype] = torch.int64
+    thresholds: Tensor | None = None
+    """Probability above which a text has a label, `(labels,)`, where an evaluation chooses them."""
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__()
@@ -164,6 +166,9 @@ class EndTaskMetrics(nn.Module):
     def shown(self, scores: Tensor) -> Tensor:
         """Return what metrics get of `scores_of` logits."""
         return scores
+
+    def chosen_thresholds(self) -> list[float] | None:
+        return None if self.thresholds is None else self.thresholds.tolist()
 
     def choose_thresholds(self) -> None:
         """Choose by the examples counted so far what predictions depend on: here nothing."""

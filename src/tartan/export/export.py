@@ -15,6 +15,7 @@ from omegaconf import DictConfig
 from torchmetrics import Metric
 
 from tartan.data.text_task import TextTask
+from tartan.data.thresholds import judged, read_thresholds
 from tartan.encoders.onnx_model import ONNX, quantise, write_onnx
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError
@@ -144,11 +145,11 @@ def _compare(
             predictor.predict(texts, pairs)
             times.append(time.perf_counter() - began)
     kind, labels, codes = task.kind, task.labels, torch.tensor(task.dev.labels)
-    thresholds = kind.thresholds(classifier.folder, labels)
+    thresholds = read_thresholds(classifier.folder, labels)
 
     def measured(folder: Path, found: NDArray[np.float32], times: list[float]) -> Measured:
         metric = _metric(config, task)
-        metric.update(torch.from_numpy(kind.judged(found, thresholds)), codes)
+        metric.update(torch.from_numpy(judged(found, thresholds)), codes)
         size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in _WEIGHTS)
         return Measured(float(metric.compute()), size / 1e6, len(texts) / median(times))
 

@@ -15,6 +15,7 @@ from torch import Tensor
 from tartan.core.task import Inputs, Task
 from tartan.data.batches import labelled_batch, unlabelled_batch
 from tartan.data.labelled import write_trained_columns
+from tartan.data.thresholds import write_thresholds
 from tartan.data.tokenise import Text, inputs_of
 from tartan.encoders.base import Encoder
 from tartan.encoders.text_encoder import require_text_encoder
@@ -83,7 +84,7 @@ class EndTaskClassifier(TaskModule):
             raise UserError("trainer.predict takes a DataLoader of texts, not texts or a table")
         _, metrics = self._evaluated()
         scores = self.kind.scores(self(unlabelled_batch(batch)))
-        thresholds = self.kind.thresholds_of(metrics)
+        thresholds = metrics.chosen_thresholds()
         predicted = self.kind.predicted(scores.detach().cpu().numpy(), self.labels, thresholds)
         return {"label": predicted, "probabilities": scores}
 
@@ -114,7 +115,7 @@ class EndTaskClassifier(TaskModule):
             log.warning(remark)
         if not self.agreement.is_main:
             return
-        self.kind.save(Path(folder), self.labels, self.kind.thresholds_of(metrics))
+        write_thresholds(Path(folder), self.labels, metrics.chosen_thresholds())
         if self.columns is not None:
             write_trained_columns(self.columns, Path(folder))
 

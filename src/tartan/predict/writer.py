@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 
 from tartan.data.kinds import kind_of_problem
 from tartan.data.table import Format, Row, Table
+from tartan.data.thresholds import read_thresholds
 from tartan.encoders.saved_classifier import SavedClassifier
 from tartan.errors import UserError
 
@@ -41,7 +42,7 @@ class Writer:
         separator: str | None = None,
     ) -> None:
         labels, self._kind = classifier.labels, kind_of_problem(classifier.problem_type)
-        self._thresholds = self._kind.thresholds(classifier.folder, labels)
+        self._thresholds = read_thresholds(classifier.folder, labels)
         self.counts = Counter(dict.fromkeys(labels, 0))
         self.abstained, self._min_score = 0, min_score
         self._labels, self._target = labels, target
