@@ -73,7 +73,6 @@ def test_every_experiment_for_tables_of_ones_own_is_known():
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"method": "dapt"}, "the command trains method=dapt"),
         ({"dev": 199}, "is off by up to 7 points"),
         ({"rarest": 9, "rarest_label": "x"}, "label 'x' has 9 training examples"),
         ({"contradicted": 0.015}, "1.5% of train"),

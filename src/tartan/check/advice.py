@@ -43,7 +43,6 @@ def recommend(facts: Mapping[str, Any]) -> Recommendation:
 
     decision = next(row for row in tables()["decisions"] if applies(row))
     method, experiments = decision["method"], tables()["experiments"]
-    frame["recommended"] = values["method"] == method
     values["dev_error"] = 100 * math.sqrt(1 / max(1, values["dev"]))
     warnings = [row["text"].format(**values) for row in tables()["cautions"] if applies(row)]
     if values["experiment"] in experiments.values():

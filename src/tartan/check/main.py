@@ -45,6 +45,9 @@ def command() -> None:
     """Run the command line of this process."""
     if {"-m", "--multirun"} & set(sys.argv[1:]):
         stop("tartan check looks at one run; leave out -m")
+    named = {argument.lstrip("+").partition("=")[0] for argument in sys.argv[1:]}
+    if "task.train" in named and named.isdisjoint({"task", "experiment", "model"}):
+        sys.argv.append("+experiment=custom")  # as tartan compare, which takes the same options
     sys.argv[1:] = quote_values(sys.argv[1:])
     run_command_line(main)
 

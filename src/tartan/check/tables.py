@@ -8,38 +8,22 @@ import pandas as pd
 from rich import markup
 from rich.console import Console
 
+from tartan.check.advice import tables
 from tartan.check.findings import Findings
 from tartan.errors import printable
 from tartan.runs.command_line import duration, titled_table
 
-TITLES = {
-    "labels": ("examples of each label", ""),
-    "lengths": (
-        "lengths of texts before they are cut, in tokens",
-        "enough: the max_length that cuts less than 1 % of texts; unknown: of tokens",
-    ),
-    "repeats": (
-        "texts that occur more than once, regardless of case and white space",
-        "other label: train has the same text, with other labels only",
-    ),
-    "same": ("texts that repeat or are blank", "output=FILE has all of them"),
-    "near": ("texts that nearly equal one of train", "output=FILE has all of them"),
-    "stages": (
-        "estimated time and memory on this machine",
-        "scaled from a few steps; without evaluations, baselines, and ends by patience",
-    ),
-}
-"""Title and explanation of each table."""
 _MOST_ROWS = {"same": 3, "near": 3}
 """Number of rows that are shown of a table, if not 20."""
 _MOST_CHARACTERS = 60
+_HEADS = {"seconds": "time", "step_time": "seconds a step"}
 
 
 def print_findings(findings: Findings) -> None:
     """Print all tables, then the recommendation."""
     console, advice = Console(), findings.advice
     console.print(f"[bold]{escape(findings.title)}: what would be trained on[/bold]\n")
-    for name, (title, note) in TITLES.items():
+    for name, (title, note) in tables()["tables"].items():
         frame = findings.tables[name]
         if len(frame):
             shown = frame.head(_MOST_ROWS.get(name, 20))
@@ -58,9 +42,13 @@ def escape(text: str) -> str:
 
 
 def _print_table(console: Console, title: str, frame: pd.DataFrame) -> None:
-    table = titled_table(title, "", *(str(name).replace("_", " ") for name in frame.columns))
+    heads = (_HEADS.get(str(name), str(name).replace("_", " ")) for name in frame.columns)
+    table = titled_table(title, "", *heads)
     for name, row in frame.iterrows():
-        table.add_row(escape(str(name)), *map(_cell, frame.columns, row))
+        # a number is a row's place
+        table.add_row(
+            escape(name) if isinstance(name, str) else "", *map(_cell, frame.columns, row)
+        )
     console.print(table)
 
 

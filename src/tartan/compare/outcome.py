@@ -49,7 +49,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     if outcome.test is not None:
         lines += ["", _on_test(outcome.task.metric, outcome.test)]
     section = "\n".join(lines) + "\n"
-    text = f"# {outcome.task.name}: {outcome.chosen}\n\n{section}"
+    text = f"# {outcome.chosen} is the choice for {outcome.task.name}\n\n{section}"
     write_text_durably(folder / PAGE, text)
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))

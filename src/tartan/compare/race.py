@@ -42,6 +42,9 @@ FEW = 1000
 """Number of labelled examples up to which there are 5 folds, beyond it 3."""
 
 
+_QUIET = "hydra/hydra_logging=none"
+
+
 class Race:
     """The runs of a comparison, as children of this process; finished ones are not run again."""
 
@@ -162,7 +165,7 @@ class Race:
         missing = [method for method in methods if not (folder / method / RESULT).is_file()]
         for learns in (False, True):  # two sweeps: their runs have other tables
             if some := [method for method in missing if (method in LEARNS_FROM_DEV) == learns]:
-                self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}"])
+                self._train(some, *self._fold_tables(fold), ["-m", *places, f"seed={fold}", _QUIET])
         runs = {method: folder / method for method in methods}
         return self._predicted(runs, f"{fold}/held_out.jsonl")
 

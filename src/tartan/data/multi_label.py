@@ -79,7 +79,7 @@ class MultiLabelMetrics(EndTaskMetrics):
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
         super().__init__(metrics, monitor, classes)
-        self.register_buffer("thresholds", torch.full((classes,), 0.5, dtype=torch.float64))
+        self.thresholds = torch.full((classes,), 0.5, dtype=torch.float64)
 
     def scores_of(self, logits: Tensor) -> Tensor:
         return logits.sigmoid()

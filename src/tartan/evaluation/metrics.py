@@ -143,7 +143,7 @@ class EndTaskMetrics(nn.Module):
     one_code: ClassVar[bool] = True
     """Whether an example's code is the index of its label; otherwise it has a number for each."""
     codes_dtype: ClassVar[torch.dtype] = torch.int64
-    thresholds: Tensor | None = None
+    thresholds: Tensor | None
     """Probability above which a text has a label, `(labels,)`, where an evaluation chooses them."""
 
     def __init__(self, metrics: Mapping[str, Metric], monitor: str, classes: int) -> None:
@@ -154,6 +154,7 @@ class EndTaskMetrics(nn.Module):
         self.metrics = MetricCollection(dict(metrics), compute_groups=False).clone()
         for metric in self.metrics.values():  # which get the examples of all processes
             metric.distributed_available_fn = lambda: False
+        self.register_buffer("thresholds", None)
         self.saw_unseen = False
         self.confusion: dict[str, Tensor] = {}
         better = {name: metric.higher_is_better for name, metric in metrics.items()}

@@ -23,6 +23,7 @@ def main(config: DictConfig) -> None:
     counts = predict_file(typed(config, Settings))
     shares = ", ".join(f"{printable(name)}: {n:,}" for name, n in counts.by_label.items())
     print(f"{counts.rows:,} rows; {shares}")
+    print(printable(f"predictions {config.output}"))
     if config.min_score is not None:
         kept = 1 - counts.abstained / max(1, counts.rows)
         right, judged = counts.right[True], counts.right.total()

@@ -27,6 +27,9 @@ from tartan.runs.folder import model_folder
 from tartan.runs.predictor import Predictor, best_device
 from tartan.settings import Checked, Count, Fraction, Length
 
+_FEW = 500
+"""Number of rows below which there is no progress bar."""
+
 
 @dataclass(frozen=True)
 class Settings(Checked):
@@ -90,7 +93,7 @@ def predict_file(settings: Settings) -> Counts:
 
     def write(path: Path) -> None:
         terminal = Console(stderr=True)
-        bar = Progress(console=terminal, disable=not terminal.is_terminal)
+        bar = Progress(console=terminal, disable=not terminal.is_terminal or rows < _FEW)
         with writer.open(str(path)), bar:
             task = bar.add_task("predicting", total=rows)
             for chunk in table.chunks():

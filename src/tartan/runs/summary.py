@@ -57,9 +57,11 @@ def _scores(result: Result) -> Table:
         table.add_column(printable(title), justify="right")
     for split, evaluated in result.evaluated.items():
         others = [getattr(baseline, split) for baseline in result.baselines]
-        rows = {"held-out texts" if metric == PERPLEXITY else split: (evaluated.whole, others)}
-        if evaluated.unseen.examples != evaluated.whole.examples:
-            rows[f"{split}, not in train"] = (evaluated.unseen, [None] * len(others))
+        whole, unseen = evaluated.whole, evaluated.unseen
+        title = split if unseen.examples else f"{split}, trained on"
+        rows = {"held-out texts" if metric == PERPLEXITY else title: (whole, others)}
+        if 0 < unseen.examples < whole.examples:
+            rows[f"{split}, not in train"] = (unseen, [None] * len(others))
         for title, (scores, beside) in rows.items():
             values = [(metrics or {}).get(metric) for metrics in (scores.metrics, *beside)]
             cells = ["-" if value is None else f"{value:.4f}" for value in values]
