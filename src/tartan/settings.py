@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, ParamSpec, TypeAlias, TypeVar, get_type_hints
 
 from annotated_types import Ge, Gt, Le, Lt
-from pydantic import AllowInfNan, ConfigDict, StringConstraints, TypeAdapter, ValidationError
+from pydantic import ConfigDict, StringConstraints, TypeAdapter, ValidationError
 from pydantic.errors import PydanticSchemaGenerationError
 
 from tartan.errors import UserError, first_line
@@ -26,8 +26,6 @@ Length = Annotated[int, Ge(8)]
 """Maximum length of an input: an encoder's special tokens and some others must fit [tokens]."""
 NonNegative = Annotated[float, Ge(0)]
 Positive = Annotated[float, Gt(0)]
-Temperature = Annotated[float, Gt(0), AllowInfNan(True)]
-"""Temperature of a softmax; with `inf`, all are equal."""
 Share = Annotated[float, Gt(0), Le(1)]
 Part = Annotated[float, Gt(0), Lt(1)]
 """A share between 0 and 1, excluding both."""

@@ -7,11 +7,12 @@ import torch
 from torch.utils.data import DataLoader
 
 from tartan.data.batches import labelled_batch, unlabelled_batch
+from tartan.data.task_kind import TaskKind
 from tartan.errors import UserError
 
 
 def places(names, **given):
-    _, found, unseen = labelled_batch({"text": ["a", "b"], **given}, names)
+    _, found, unseen = labelled_batch({"text": ["a", "b"], **given}, names, TaskKind())
     assert unseen is None
     return found.tolist()
 
@@ -37,7 +38,7 @@ def test_a_tokenizers_tensors_are_taken_where_they_are_padded_on_the_right():
 @pytest.mark.parametrize("batch", [{"text": ["a"]}, ["a"], {"sentence": ["a"], "label": [1]}])
 def test_anything_else_is_refused(batch):
     with pytest.raises(UserError, match="a batch must be"):
-        labelled_batch(batch, ("no", "yes"))
+        labelled_batch(batch, ("no", "yes"), TaskKind())
 
 
 def loaded(rows, **options):

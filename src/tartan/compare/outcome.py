@@ -34,27 +34,28 @@ class Outcome:
 
 def write_outcome(outcome: Outcome, folder: Path) -> str:
     """Write the page, the predictions and the card's section, and return the page's text."""
-    sentence = worth(outcome)
-    table = _scores(outcome)
+    sentence, chosen, metric = worth(outcome), outcome.chosen, outcome.task.metric
     lines = [
         *([sentence, ""] if sentence else []),
-        f"{outcome.task.metric} on texts that were not trained on; `error` is the standard error "
+        f"{metric} on texts that were not trained on; `error` is the standard error "
         f"of the difference from {outcome.methods[0]} over the same texts.",
         "",
-        *_markdown(table),
+        *_markdown(_scores(outcome)),
         "",
-        f"{outcome.chosen}, the simplest method within one standard error of the best, was trained "
+        f"{chosen}, the simplest method within one standard error of the best, was trained "
         f"on all {len(outcome.rows):,} labelled examples: `{folder / 'best' / 'classifier'}`.",
     ]
     if outcome.test is not None:
-        lines += ["", _on_test(outcome.task.metric, outcome.test)]
+        score, (low, high) = outcome.test.scores[chosen], outcome.test.interval(chosen)
+        said = f"{100 * score:.1f} {metric} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
+        lines += ["", f"On the {len(outcome.test.labels):,} test texts, looked at once: {said}."]
     section = "\n".join(lines) + "\n"
-    text = f"# {outcome.chosen} is the choice for {outcome.task.name}\n\n{section}"
+    text = f"# {chosen} is the choice for {outcome.task.name}\n\n{section}"
     write_text_durably(folder / PAGE, text)
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
     if outcome.task.kind.one_label:
-        probabilities = joined(outcome.parts, [outcome.chosen]).probabilities[outcome.chosen]
+        probabilities = joined(outcome.parts, [chosen]).probabilities[chosen]
         examples = frame[list(outcome.rows[0])]
         doubtful = doubtful_labels(examples, probabilities, outcome.task.labels)
         write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
@@ -112,15 +113,6 @@ def _scores(outcome: Outcome) -> pd.DataFrame:
 def _markdown(frame: pd.DataFrame) -> list[str]:
     lines = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(str).values.tolist()]
     return [f"| {' | '.join(line)} |" for line in lines]
-
-
-def _on_test(metric: str, test: Predictions) -> str:
-    ((method, score),) = test.scores.items()
-    low, high = test.interval(method)
-    return (
-        f"On the {len(test.labels):,} test texts, looked at once: {100 * score:.1f} {metric} "
-        f"(95 % interval {100 * low:.1f} to {100 * high:.1f})."
-    )
 
 
 def _out_of_fold(outcome: Outcome) -> pd.DataFrame:

@@ -84,7 +84,8 @@ class Race:
             print(f"fold {fold + 1} of {folds}: {names}; at most {most} left", flush=True)
             raw.append(self._fold(fold, methods))
             parts.append(self._judged(raw[-1], fold_of == fold))
-            durations += [plan.start + seconds for seconds in self._seconds(fold, methods)]
+            results = [read_result(request.folder / "runs" / str(fold) / m) for m in methods]
+            durations += [plan.start + result.seconds for result in results]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
@@ -177,11 +178,6 @@ class Race:
         scores = {m: judged_apart(s, raw.labels, texts) for m, s in raw.probabilities.items()}
         return replace(raw, probabilities=scores)
 
-    def _seconds(self, fold: int, methods: Sequence[str]) -> list[float]:
-        """Return how long each method's training on a fold took [s]."""
-        folder = self._request.folder / "runs" / str(fold)
-        return [read_result(folder / method).seconds for method in methods]
-
     def _train(
         self, methods: Sequence[str], train: Path, held_out: Path, options: Sequence[str]
     ) -> None:
@@ -232,14 +228,10 @@ class Race:
 def _table(plan: Plan) -> str:
     """Return the table of what each stage costs."""
     rows = [
-        {
-            "method": method,
-            "stage": stage,
-            "GFLOP a step": f"{plan.costs[method][stage].flops / 1e9:,.3g}",
-            "steps": f"{steps:,}",
-        }
+        (method, stage, f"{plan.costs[method][stage].flops / 1e9:,.3g}", f"{steps:,}")
         for method, stages in plan.steps.items()
         for stage, steps in stages.items()
     ]
+    columns = ["method", "stage", "GFLOP a step", "steps"]
     takes = f"runs of equal cost, about {duration(plan.run_seconds)} each"
-    return f"{takes}\n{pd.DataFrame(rows).to_string(index=False)}"
+    return f"{takes}\n{pd.DataFrame(rows, columns=columns).to_string(index=False)}"

@@ -241,10 +241,7 @@ def _shares(parts: Sequence[MicroBatch], loads: list[int]) -> list[list[int]]:
 
 
 def labelled_batch(
-    batch: Any,
-    labels: Sequence[str],
-    places: Tensor | None = None,
-    kind: TaskKind = TaskKind(),  # noqa: B008
+    batch: Any, labels: Sequence[str], kind: TaskKind, places: Tensor | None = None
 ) -> tuple[Sequence[Text] | Inputs, Tensor, Tensor | None]:
     """Return a batch's inputs, the codes of its labels, and which examples train has not.
 

@@ -155,10 +155,9 @@ class RegressionKind(TaskKind):
         return codes
 
     def metrics(self, nodes: Nodes) -> Nodes:
-        kinds = {
-            name: f"{regression.__name__}.{kind.__name__}" for name, kind in self.named.items()
-        }
-        return {name: {TARGET: kind} for name, kind in kinds.items()} | without_classes(nodes)
+        folder = regression.__name__
+        ours = {name: {TARGET: f"{folder}.{kind.__name__}"} for name, kind in self.named.items()}
+        return ours | without_classes(nodes)
 
     def sizes(self, labels: int) -> dict[str, int]:
         return {}

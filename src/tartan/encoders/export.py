@@ -65,7 +65,7 @@ def save_classifier(
     head: nn.Module,
     labels: Sequence[str],
     folder: Path,
-    max_length: int | None,
+    max_length: int | None = None,
 ) -> str | None:
     """Write a classifier for Transformers, or body and head apart (see `Encoder`)."""
     body, types = encoder.body, encoder.uses_token_types

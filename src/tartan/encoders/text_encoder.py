@@ -6,7 +6,7 @@ import copy
 import json
 import logging
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
 from pathlib import Path
@@ -108,10 +108,7 @@ class TextEncoder:
         again = partial(checkpoint, use_reentrant=False)
         self.body._set_gradient_checkpointing(gradient_checkpointing_func=again)
 
-    def save_classifier(
-        self, head: nn.Module, labels: Sequence[str], folder: Path, max_length: int | None = None
-    ) -> str | None:
-        return save_classifier(self, head, labels, folder, max_length)
+    save_classifier = save_classifier
 
     @property
     def uses_token_types(self) -> bool:

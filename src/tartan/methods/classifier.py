@@ -70,7 +70,7 @@ class EndTaskClassifier(TaskModule):
         _, metrics = self._evaluated()
         if dataloader_idx > 0:
             raise UserError("an evaluation takes one loader at a time, not several")
-        inputs, labels, unseen = labelled_batch(batch, self.labels, self.label_places, self.kind)
+        inputs, labels, unseen = labelled_batch(batch, self.labels, self.kind, self.label_places)
         logits = self(inputs)
         labels = labels.to(logits.device)
         metrics.update(logits, labels, unseen)

@@ -154,6 +154,7 @@ class ReplicatedBody(SharedBody):
 
     def __init__(self, module: nn.Module, product_dtype: torch.dtype = torch.float32) -> None:
         super().__init__(module, product_dtype)
+        self._agreement = Agreement()
         self._reached: dict[Hashable, list[bool]] = {}
         self._forms: dict[Hashable, tuple[tuple[int, ...], torch.dtype]] = {}
 
@@ -198,7 +199,8 @@ class ReplicatedBody(SharedBody):
     ) -> Tensor:
         if key not in self._forms:
             here = (tuple(parts[0].shape[1:]), parts[0].dtype) if parts else None
-            self._forms[key] = next(form for form in _of_all(here) if form is not None)
+            every = self._agreement.values_of_all(here)
+            self._forms[key] = next(form for form in every if form is not None)
         shape, dtype = self._forms[key]
         joined = torch.zeros((sum(sizes), *shape), dtype=dtype, device=self.device)
         by_number = torch.split(joined, list(sizes))
@@ -220,7 +222,8 @@ class ReplicatedBody(SharedBody):
         """Return for each parameter whether a task reaches it on any process."""
         here = [value is not None for value in gradient]
         if key not in self._reached:
-            self._reached[key] = [any(column) for column in zip(*_of_all(here), strict=True)]
+            every = self._agreement.values_of_all(here)
+            self._reached[key] = [any(column) for column in zip(*every, strict=True)]
         known = self._reached[key]
         if any(now and not before for now, before in zip(here, known, strict=True)):
             raise RuntimeError(
@@ -234,10 +237,3 @@ def _begin(tensor: Tensor) -> distributed.Work:
     work: distributed.Work | None = distributed.all_reduce(tensor, async_op=True)
     assert work is not None
     return work
-
-
-def _of_all(value: T) -> list[T]:
-    """Return every process's value."""
-    values: list[T] = [value] * distributed.get_world_size()
-    distributed.all_gather_object(values, value)
-    return values

@@ -97,14 +97,9 @@ def write_report(report: Report, folder: Path) -> None:
             for ending, write in (("md", to_markdown), ("tex", to_latex), ("csv", to_csv)):
                 path = folder / "tables" / f"{table.key}.{table.part}.{ending}"
                 path.write_text(write(table), encoding="utf-8")
+        now = time.strftime("%Y-%m-%d %H:%M")
         for name in ("report.md", PAGE):
-            text = rendered(
-                name,
-                report=report,
-                written=time.strftime("%Y-%m-%d %H:%M"),
-                image=image,
-                markdown=to_markdown,
-            )
+            text = rendered(name, report=report, written=now, image=image, markdown=to_markdown)
             (folder / name).write_text(text, encoding="utf-8")
     except OSError as error:
         reason = f"{error.filename}: {error.strerror}"

@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from tartan.core.task_names import parts_of
 from tartan.files import digest_of
 from tartan.runs.folder import options_of
-from tartan.runs.result import Auxiliary, Result
+from tartan.runs.result import Result
 
 METHODS = {
     "finetune": "Fine-tuning",
@@ -50,7 +50,9 @@ def identified(result: Result, config: DictConfig) -> Result:
 def setting_id(result: Result, options: Mapping[str, Any]) -> str:
     """Return a digest of the method, the auxiliary tasks, and the options that training read."""
     drawn = options.get(SPLIT_SEED) == FOLLOWS_SEED
-    auxiliaries = {name: _shared(one, drawn) for name, one in result.auxiliaries.items()}
+    # seeds may draw its texts
+    apart = {"source", *(("examples", "fingerprint", "decontaminated") if drawn else ())}
+    auxiliaries = {name: one.model_dump(exclude=apart) for name, one in result.auxiliaries.items()}
     return _digest([result.method, result.weighting, auxiliaries, options_read(result, options)])
 
 
@@ -118,12 +120,6 @@ def corpora_of(result: Result, options: Mapping[str, Any]) -> dict[str, str]:
         if one.kind != "task" and paths:
             corpora[name] = paths[0]
     return corpora
-
-
-def _shared(auxiliary: Auxiliary, drawn: bool) -> dict[str, Any]:
-    """Return what runs of one setting share of an auxiliary task; seeds may draw its texts."""
-    left_out = {"source", "examples", "fingerprint", "decontaminated"} if drawn else {"source"}
-    return auxiliary.model_dump(exclude=left_out)
 
 
 def _digest(content: Any) -> str:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Unpack
+from typing import Any, Unpack
 
 import datasets
 import numpy as np
@@ -257,10 +257,7 @@ class ImageTask(EndTask):
     test: LabelledImages
     others: LabelledImages
     other_labels: tuple[str, ...]
-
-    @property
-    def notes(self) -> dict[str, str]:  # type: ignore[override]
-        return {}
+    notes: dict[str, Any] = field(default_factory=dict)
 
     @property
     def fingerprints(self) -> dict[str, str]:  # type: ignore[override]
