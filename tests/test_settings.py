@@ -20,7 +20,6 @@ from tartan.settings import (
     Part,
     Share,
     Size,
-    Temperature,
     Text,
     build,
     check,
@@ -38,7 +37,6 @@ META = "tartan.core.weighting.meta.Meta"
     [
         (Natural, [0, 7, np.int64(3)], [-1, 1.0, True, None, "1", NAN]),
         (NonNegative, [0, 0.5, np.float64(2)], [-1e-9, INF, NAN]),
-        (Temperature, [1e-9, INF], [0, NAN]),
         (Share, [1, 0.1], [0, 1.1]),
         (Part, [0.1], [0, 1, NAN]),
         (Size, [1, "all"], [0, "10", True, None]),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -23,9 +25,6 @@ class Instant(Race):
         times = {"seconds": self.seconds, "start": 1.0, "run_seconds": 5.0}
         return Plan(asked={}, costs={}, steps=steps, **times)
 
-    def _seconds(self, fold, methods):
-        return [9.0] * len(methods)
-
     def _fold(self, fold, methods):
         self.trained.append((fold, *methods))
         labels = np.arange(40) % 2
@@ -36,6 +35,12 @@ class Instant(Race):
 
     def _train(self, methods, train, held_out, options):
         self.trained.append(("all", *methods))
+
+
+@pytest.fixture(autouse=True)
+def run_takes_nine_seconds(monkeypatch):
+    result = SimpleNamespace(seconds=9.0)
+    monkeypatch.setattr("tartan.compare.race.read_result", lambda folder: result)
 
 
 ALIKE = {"finetune": 0.8, "tapt": 0.8, "mt_tartan": 0.8}

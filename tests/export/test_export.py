@@ -23,7 +23,7 @@ from tests.programs import called_for_text
 
 def probabilities(folder, batch_size=32):
     own = load_classifier(folder)
-    return Predictor(own, torch.device("cpu"), batch_size, 32).predict(TEXTS)
+    return Predictor(own, torch.device("cpu"), 32, batch_size).predict(TEXTS)
 
 
 def exported(folder, target):

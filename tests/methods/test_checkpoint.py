@@ -105,7 +105,7 @@ def test_a_classifier_knows_its_columns_and_how_its_tokenizer_cuts(cache_dir, tm
     module = FineTuning.load_from_checkpoint(tmp_path / "here.ckpt")
     module.eval().save_pretrained(tmp_path / "classifier")
     assert read_trained_columns(tmp_path / "classifier") == Columns("a", "y", "q")
-    predictor = Predictor(load_classifier(tmp_path / "classifier"), DEVICE, 4, 16)
+    predictor = Predictor(load_classifier(tmp_path / "classifier"), DEVICE, 16)
     text = "first " * 20 + "end"
     expected = module([(text, "second")]).softmax(1).detach().numpy()
     np.testing.assert_allclose(predictor.predict([text], ["second"]), expected, atol=1e-5)

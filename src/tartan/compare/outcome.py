@@ -35,12 +35,14 @@ class Outcome:
 def write_outcome(outcome: Outcome, folder: Path) -> str:
     """Write the page, the predictions and the card's section, and return the page's text."""
     sentence, chosen, metric = worth(outcome), outcome.chosen, outcome.task.metric
+    scores = _scores(outcome).astype(str)
+    rows = [scores.columns, ["---"] * len(scores.columns), *scores.values.tolist()]
     lines = [
         *([sentence, ""] if sentence else []),
         f"{metric} on texts that were not trained on; `error` is the standard error "
         f"of the difference from {outcome.methods[0]} over the same texts.",
         "",
-        *_markdown(_scores(outcome)),
+        *(f"| {' | '.join(row)} |" for row in rows),
         "",
         f"{chosen}, the simplest method within one standard error of the best, was trained "
         f"on all {len(outcome.rows):,} labelled examples: `{folder / 'best' / 'classifier'}`.",
@@ -108,11 +110,6 @@ def _scores(outcome: Outcome) -> pd.DataFrame:
             }
         )
     return pd.DataFrame(rows)
-
-
-def _markdown(frame: pd.DataFrame) -> list[str]:
-    lines = [list(frame.columns), ["---"] * len(frame.columns), *frame.astype(str).values.tolist()]
-    return [f"| {' | '.join(line)} |" for line in lines]
 
 
 def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
