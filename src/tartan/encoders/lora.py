@@ -48,7 +48,7 @@ class Lora(Checked):
             import peft
         except ImportError:
             raise UserError(
-                "encoder.adapter needs peft: pip install 'tartan[lora]' (in a checkout: pip "
+                "encoder.adapter needs peft: pip install 'tartan-nlp[lora]' (in a checkout: pip "
                 "install -e '.[lora]')"
             ) from None
         kind = body.config.model_type

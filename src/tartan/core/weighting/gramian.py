@@ -14,7 +14,7 @@ from tartan.core.mixture import Mixed, weighted_sum
 from tartan.core.step import Step
 from tartan.core.weighting.base import Needs, Weighting
 
-EXTRA = "pip install 'tartan[weightings]' (in a checkout: pip install -e '.[weightings]')"
+EXTRA = "pip install 'tartan-nlp[weightings]' (in a checkout: pip install -e '.[weightings]')"
 """How to install TorchJD and the solvers that some of its weightings need."""
 
 
