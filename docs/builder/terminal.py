@@ -25,8 +25,8 @@ IMAGES = Path(__file__).parents[1] / "images"
 WIDTH = 100
 DATA = "task.train=labels.csv auxiliary.dapt.path=texts/ encoder=minilm"
 COMMANDS = {
-    "check": (f"tartan check +experiment=custom {DATA}", 15, 25),
-    "compare": (f"tartan compare {DATA} minutes=30", 11, 14),
+    "check": (f"tartan check {DATA}", 15, 25),
+    "compare": (f"tartan compare {DATA} minutes=30", 9, 19),
     "predict": ("tartan predict model=latest input=new.csv output=predictions.csv", 20, 20),
 }
 """Each command, and how many lines of its output are shown: of the first and of the last ones."""

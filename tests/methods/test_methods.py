@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import chain, repeat
 from typing import Any
 
 import pytest
@@ -39,10 +40,10 @@ def new_run(data_dir, cache_dir, tmp_path) -> Runs:
 
 @pytest.fixture
 def scripted(monkeypatch) -> Callable[..., None]:
-    """Make the evaluations of a run, the test last, report these values of the metric."""
+    """Make the evaluations of a run, the test next, report these values of the metric; then 0."""
 
     def call(*values: float) -> None:
-        compute, left = EndTaskMetrics.compute, iter([*values, 0.0])
+        compute, left = EndTaskMetrics.compute, chain(values, repeat(0.0))
 
         def scripted_compute(self: EndTaskMetrics, *args: Any, **kwargs: Any) -> Any:
             found = compute(self, *args, **kwargs)
