@@ -161,20 +161,20 @@ class EvaluationBatches(Dataset[MicroBatch]):
         assert not isinstance(examples, ConcatDataset), "splits are never pooled"
         texts = "input_ids" in examples.column_names  # images are of one size
         lengths = [len(ids) for ids in examples["input_ids"]] if texts else [0] * len(examples)
-        self._order = sorted(range(len(lengths)), key=lambda index: lengths[index])
+        self._by_length = sorted(range(len(lengths)), key=lambda index: lengths[index])
         size = data.batch_size
-        starts = range(0, len(self._order), size)
-        self._batches = [self._order[start : start + size] for start in starts]
+        starts = range(0, len(self._by_length), size)
+        self._batches = [self._by_length[start : start + size] for start in starts]
 
     def share(self, rank: int, count: int) -> EvaluationBatches:
         """Return the batches of process `rank` of `count`; all processes get equally many."""
-        if len(self._order) < count:
+        if len(self._by_length) < count:
             raise UserError(
-                f"{count} processes cannot share a split of {len(self._order)} examples"
+                f"{count} processes cannot share a split of {len(self._by_length)} examples"
             )
         size = max(2, self._data.batch_size)  # or there would be fewer examples than batches
-        each = -(-len(self._order) // (size * count))
-        shares = np.array_split(np.asarray(self._order), each * count)
+        each = -(-len(self._by_length) // (size * count))
+        shares = np.array_split(np.asarray(self._by_length), each * count)
         shared = copy.copy(self)
         shared._batches = [share.tolist() for share in shares[rank::count]]
         return shared

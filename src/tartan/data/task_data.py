@@ -252,19 +252,19 @@ class StepLoader:
     """
 
     def __init__(self, batches: StepBatches, next_step: Callable[[], int], **options: Any) -> None:
-        self._next_step, self._order = next_step, list(range(len(batches)))
+        self._next_step, self._steps = next_step, list(range(len(batches)))
         # a generator of its own: a DataLoader draws a seed, here from the program's otherwise
         self._loader: DataLoader[StepBatch] = DataLoader(
-            batches, batch_size=None, sampler=self._order, generator=torch.Generator(), **options
+            batches, batch_size=None, sampler=self._steps, generator=torch.Generator(), **options
         )
 
     def __len__(self) -> int:
-        return len(self._order)
+        return len(self._steps)
 
     def __iter__(self) -> Iterator[StepBatch]:
         # Lightning asks for an iterator before it has restored its step, and for batches afterwards
         first = self._next_step()
-        self._order[:] = range(first, first + len(self))
+        self._steps[:] = range(first, first + len(self))
         yield from self._loader
 
     def state_dict(self) -> dict[str, int]:
