@@ -13,7 +13,13 @@ import sys
 import pytest
 import yaml
 
-from tartan.runs.command_line import message_of, quiet_libraries, run_child, run_command_line
+from tartan.runs.command_line import (
+    hydra_command,
+    message_of,
+    quiet_libraries,
+    run_child,
+    run_command_line,
+)
 from tests.conftest import ROOT
 from tests.in_process import config_of
 
@@ -81,6 +87,18 @@ def test_other_errors_stay_and_those_of_files_are_one_line(capsys, monkeypatch):
         with pytest.raises(SystemExit, match="1"):
             run_command_line(main)
         assert capsys.readouterr().err.startswith(said)
+
+
+def test_a_file_error_without_a_number_is_said(capsys, monkeypatch):
+    monkeypatch.setattr(sys, "argv", ["predict", "model=m", "input=i", "output=o"])
+
+    @hydra_command("predict")
+    def main(config):
+        raise OSError("Not a gzipped file")
+
+    with pytest.raises(SystemExit, match="1"):
+        run_command_line(main)
+    assert capsys.readouterr().err == "error: Not a gzipped file\n"
 
 
 def arguments_of(line, monkeypatch):

@@ -71,7 +71,7 @@ def hydra_command(config_name: str) -> Callable[[Callable[[DictConfig], None]], 
             try:
                 function(config)
             except (UserError, OSError) as error:  # here, or Hydra would add a line
-                stop(message_of(error))
+                stop(message_of(error) or error)
 
         return hydra.main(version_base="1.3", config_path=CONF, config_name=config_name)(call)
 
