@@ -45,10 +45,8 @@ def _print_table(console: Console, title: str, frame: pd.DataFrame) -> None:
     heads = (_HEADS.get(str(name), str(name).replace("_", " ")) for name in frame.columns)
     table = titled_table(title, "", *heads)
     for name, row in frame.iterrows():
-        # a number is a row's place
-        table.add_row(
-            escape(name) if isinstance(name, str) else "", *map(_cell, frame.columns, row)
-        )
+        title = escape(name) if isinstance(name, str) else ""  # rows without a name are numbered
+        table.add_row(title, *map(_cell, frame.columns, row))
     console.print(table)
 
 

@@ -40,8 +40,6 @@ PLAN = "compare.json"
 """File in the comparison's folder with its options, the cost of a step, and each stage's steps."""
 FEW = 1000
 """Number of labelled examples up to which there are 5 folds, beyond it 3."""
-
-
 _QUIET = "hydra/hydra_logging=none"
 
 

@@ -51,7 +51,7 @@ class TextHead(nn.Module):
     pooling: Pooling
 
     def exported(self) -> Self:
-        """Return a head with the same logits that can be saved; heads of programs may have it."""
+        """Return a head with the same logits that can be saved, as a program's own head may do."""
         return self
 
     def of_texts(self, states: Tensor, mask: Tensor) -> Tensor:

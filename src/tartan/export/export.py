@@ -12,7 +12,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from omegaconf import DictConfig
-from torchmetrics import Metric
 
 from tartan.data.text_task import TextTask
 from tartan.data.thresholds import judged, read_thresholds
@@ -20,6 +19,7 @@ from tartan.encoders.onnx_model import ONNX, quantise, write_onnx
 from tartan.encoders.saved_classifier import SavedClassifier, load_classifier
 from tartan.errors import UserError
 from tartan.runs.folder import model_folder
+from tartan.runs.outcome import metrics_of_task
 from tartan.runs.predictor import Predictor
 from tartan.runs.prepare import take_options_of
 from tartan.settings import Checked, build
@@ -146,9 +146,10 @@ def _compare(
             times.append(time.perf_counter() - began)
     kind, labels, codes = task.kind, task.labels, torch.tensor(task.dev.labels)
     thresholds = read_thresholds(classifier.folder, labels)
+    metric = metrics_of_task(config, task).metrics[task.metric]
 
     def measured(folder: Path, found: NDArray[np.float32], times: list[float]) -> Measured:
-        metric = _metric(config, task)
+        metric.reset()
         metric.update(torch.from_numpy(judged(found, thresholds)), codes)
         size = sum(file.stat().st_size for file in folder.glob("*") if file.suffix in _WEIGHTS)
         return Measured(float(metric.compute()), size / 1e6, len(texts) / median(times))
@@ -164,11 +165,3 @@ def _compare(
         before=before,
         after=after,
     )
-
-
-def _metric(config: DictConfig, task: TextTask) -> Metric:
-    sizes = task.kind.sizes(len(task.labels))
-    if task.metric in task.kind.named:
-        return task.kind.named[task.metric](**sizes)
-    metric: Metric = build(config.metrics[task.metric], f"metrics.{task.metric}", **sizes)
-    return metric

@@ -25,7 +25,7 @@ from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.evaluation.calibration import Calibration, calibrate
-from tartan.evaluation.metrics import SplitScores
+from tartan.evaluation.metrics import EndTaskMetrics, SplitScores
 from tartan.evaluation.tf_idf import TfIdfClassifier, best_tf_idf
 from tartan.methods.cost import BACKWARD
 from tartan.methods.parts import metrics_of
@@ -207,6 +207,12 @@ def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
     )
 
 
+def metrics_of_task(config: DictConfig, end_task: TextTask) -> EndTaskMetrics:
+    """Return new metrics as the run's stages have them."""
+    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
+    return metrics_of(nodes, end_task.metric, len(end_task.labels), end_task.kind)
+
+
 def evaluated(
     config: DictConfig,
     end_task: TextTask,
@@ -214,8 +220,7 @@ def evaluated(
     log_probabilities: Callable[[Sequence[str]], Tensor],
 ) -> dict[str, float]:
     """Return the run's metrics on a split, from log-probabilities of texts, `(texts, labels)`."""
-    nodes = {str(name): dict(node) for name, node in config.metrics.items()}
-    metrics = metrics_of(nodes, end_task.metric, len(end_task.labels), end_task.kind)
+    metrics = metrics_of_task(config, end_task)
     for part in (metrics.whole, metrics.unseen):  # the run's other processes take no part
         part.distributed_available_fn = lambda: False
     labels, unseen = torch.tensor(split.labels), torch.tensor(split.unseen)
