@@ -78,11 +78,12 @@ def test_the_program_is_short_and_the_same_in_readme_and_docs():
     assert TEXTS["README.md"].index(code.splitlines()[0]) < len("\n".join(["x" * 60] * 100))
 
 
-def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch, capsys):
-    monkeypatch.chdir(tmp_path)
+def test_the_pages_other_examples_run(data_dir, cache_dir, folder, monkeypatch, capsys):
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("TARTAN_CACHE_DIR", str(cache_dir))
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
     _, settings, chain, from_checkpoint, cosine, watched, resumed, _ = blocks
-    names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, tmp_path)}
+    names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, folder)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
     exec("from tartan.methods import ContinuedPretraining, FineTuning", names)
@@ -97,14 +98,13 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, tmp_path, monkeypatch
             trainer.optimizers[0].param_groups[0]["lr"]
         )
     )
-    trainer(tmp_path, max_steps=10, callbacks=[noting]).fit(annealed, datamodule=names["data"])
+    trainer(folder, max_steps=10, callbacks=[noting]).fit(annealed, datamodule=names["data"])
     assert rates == pytest.approx([1e-3 * (1 + cos(pi * step / 10)) / 2 for step in range(10)])
     exec(watched, names)
-    joint = trainer(tmp_path, max_steps=1, callbacks=[names["Watch"]()])
+    joint = trainer(folder, max_steps=1, callbacks=[names["Watch"]()])
     joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])
     assert "1 {'end_task': " in capsys.readouterr().out
     joint.save_checkpoint("joint.ckpt")
-    names["TartanData"] = lambda *splits, encoder: toy_data(data_dir, cache_dir, encoder=encoder)
     again = dict(names)
     exec(from_checkpoint, again)
     assert again["module"].heads["end_task"] is again["earlier"].heads["end_task"]
