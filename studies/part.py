@@ -93,7 +93,7 @@ class Part(_Described):
     steps: Whole
     batch_size: Whole
     options: list[str]
-    beside: list[Literal["tfidf", "trainer"]] = Field(default_factory=list)
+    beside: list[Literal["tfidf", "trainer", "setfit"]] = Field(default_factory=list)
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
     main: dict[str, str] = Field(default_factory=dict)
@@ -114,7 +114,7 @@ class Part(_Described):
 
 @dataclass(frozen=True)
 class Cell:
-    """A run of the study; the numbers of steps and of texts in a step are SetFit's."""
+    """A run of the study."""
 
     part: str
     budget: str
@@ -122,8 +122,6 @@ class Cell:
     seed: int
     method: str
     overrides: tuple[str, ...]
-    steps: int = 0
-    batch_size: int = 0
 
     @property
     def draws_data(self) -> bool:
@@ -178,7 +176,7 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
     for seed in range(part.seeds):
         shared = (*part.options, f"seed={seed}")
         for beside in part.beside:
-            if seed == 0 or DRAWN in part.options or beside == TRAINER:
+            if seed == 0 or DRAWN in part.options or beside != TFIDF:
                 yield Cell(name, NO_BUDGET, beside, seed, beside, shared)
         for budget, spent in part.budgets.items():
             for setting, content in part.settings.items():
@@ -186,12 +184,8 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
                     continue
                 if any(own.seeds is not None and seed >= own.seeds for own in (spent, content)):
                     continue
-                if content.method == SETFIT:
-                    (steps,) = part.steps_of(content, spent).values()
-                    yield Cell(name, budget, setting, seed, SETFIT, shared, steps, part.batch_size)
-                else:
-                    options = (*_options(part, content, spent), f"seed={seed}")
-                    yield Cell(name, budget, setting, seed, content.method, options)
+                options = (*_options(part, content, spent), f"seed={seed}")
+                yield Cell(name, budget, setting, seed, content.method, options)
 
 
 def _options(part: Part, setting: Setting, budget: Budget) -> Iterator[str]:
