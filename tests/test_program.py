@@ -82,7 +82,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, folder, monkeypatch, 
     monkeypatch.chdir(folder)
     monkeypatch.setenv("TARTAN_CACHE_DIR", str(cache_dir))
     blocks = re.findall(r"```python\n(.*?)```", TEXTS["docs/lightning.md"], re.DOTALL)
-    _, settings, chain, from_checkpoint, cosine, watched, resumed, _ = blocks
+    _, settings, chain, from_checkpoint, several, cosine, watched, resumed, _ = blocks
     names = {"data": toy_data(data_dir, cache_dir), "Trainer": partial(trainer, folder)}
     exec(settings, names)
     assert names["module"].weighting.alpha.tolist() == [0.5, 0.25, 0.25]
@@ -100,6 +100,7 @@ def test_the_pages_other_examples_run(data_dir, cache_dir, folder, monkeypatch, 
     )
     trainer(folder, max_steps=10, callbacks=[noting]).fit(annealed, datamodule=names["data"])
     assert rates == pytest.approx([1e-3 * (1 + cos(pi * step / 10)) / 2 for step in range(10)])
+    exec(several, dict(names))
     exec(watched, names)
     joint = trainer(folder, max_steps=1, callbacks=[names["Watch"]()])
     joint.fit(MetaTartan.for_data(names["data"], lr=1e-3), datamodule=names["data"])
