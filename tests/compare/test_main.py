@@ -55,7 +55,9 @@ def test_a_race_that_is_killed_goes_on_and_ends_with_a_classifier(options, tmp_p
     frame = pd.read_csv(folder / "out_of_fold.csv", dtype=str)
     assert {*frame["predicted_finetune"]} <= labels
     assert frame["fold"].value_counts().size == 2
-    assert "test texts" in (folder / "comparison.md").read_text()
+    page = (folder / "comparison.md").read_text()
+    assert "test texts" in page
+    assert "TF-IDF" in page
     assert "How it was chosen" in (folder / "best" / "classifier" / "README.md").read_text()
     calibration = json.loads((folder / "best" / "result.json").read_text())["calibration"]
     assert calibration["examples"] == len(frame)  # the texts that were held out, not the last dev

@@ -31,13 +31,23 @@ def outcome_of(labels, probabilities, fold_of):
     ]
     task = SimpleNamespace(name="toy", metric="accuracy", labels=LABELS, kind=TaskKind())
     return Outcome(
-        task, rows, fold_of.tolist(), ["finetune"], parts, ["finetune"], "finetune", None
+        task,
+        rows,
+        fold_of.tolist(),
+        ["finetune"],
+        parts,
+        ["finetune"],
+        "finetune",
+        None,
+        [0.5, 0.6],
     )
 
 
 def test_contradicted_labels_are_listed_the_least_probable_first(tmp_path):
     outcome = outcome_of([0, 0, 1, 1, 1, 1], [0.9, 0.45, 0.4, 0.7, 0.8, 0.5], [1, 0, 1, 0, 0, 2])
     write_outcome(outcome, tmp_path)
+    assert "TF-IDF" in (tmp_path / "comparison.md").read_text()
+    assert "55.0" in (tmp_path / "comparison.md").read_text()
     found = pd.read_csv(tmp_path / "doubtful_labels.csv")
     assert found["text"].tolist() == ["text 4", "text 3", "text 1"]
     assert found["predicted"].tolist() == ["a", "a", "b"]

@@ -39,7 +39,7 @@ class Instant(Race):
 
 @pytest.fixture(autouse=True)
 def run_takes_nine_seconds(monkeypatch):
-    result = SimpleNamespace(seconds=9.0)
+    result = SimpleNamespace(seconds=9.0, baselines=[])
     monkeypatch.setattr("tartan.compare.race.read_result", lambda folder: result)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from datetime import timedelta
 
 import pandas as pd
 import pytest
@@ -56,6 +57,13 @@ def with_labels(data_dir, cache_dir, rows, **labels):
         ({"callbacks": [EarlyStopping("dev/macro_f1")], "max_steps": 2}, "mode='max'"),
         ({"callbacks": [ModelCheckpoint(monitor="dev/loss", mode="max")], "max_steps": 2}, "min"),
         ({"callbacks": [StochasticWeightAveraging(0.1)], "max_epochs": 2}, "EMAWeightAveraging"),
+        (
+            {
+                "callbacks": [ModelCheckpoint(train_time_interval=timedelta(minutes=1))],
+                "max_steps": 1,
+            },
+            "train_time_interval",
+        ),
     ],
 )
 def test_options_of_the_trainer(data, tmp_path, options, said, monkeypatch):

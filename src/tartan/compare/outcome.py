@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pandas as pd
@@ -30,6 +31,7 @@ class Outcome:
     finalists: Sequence[str]  # the methods that were not dropped
     chosen: str  # the method that was trained on all labels
     test: Predictions | None  # of the chosen method, for a given test split
+    tf_idf: Sequence[float]  # the score of TF-IDF in each fold, where it has one
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> str:
@@ -47,6 +49,9 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
         f"{chosen}, the simplest method within one standard error of the best, was trained "
         f"on all {len(outcome.rows):,} labelled examples: `{folder / 'best' / 'classifier'}`.",
     ]
+    if outcome.tf_idf:
+        simple = f"{100 * fmean(outcome.tf_idf):.1f}, the mean of the folds"
+        lines += ["", f"TF-IDF, with the settings that suit these texts best, has {simple}."]
     if outcome.test is not None:
         score, (low, high) = outcome.test.scores[chosen], outcome.test.interval(chosen)
         said = f"{100 * score:.1f} {metric} (95 % interval {100 * low:.1f} to {100 * high:.1f})"
@@ -114,8 +119,7 @@ def _scores(outcome: Outcome) -> pd.DataFrame:
 
 def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
     """Return the examples of the folds that were raced, and what each method predicted for them."""
-    frame = pd.DataFrame(outcome.rows)
-    frame["fold"] = outcome.fold_of
+    frame = pd.DataFrame(outcome.rows).assign(fold=outcome.fold_of)
     kind = outcome.task.kind
     for method in outcome.methods:
         column = pd.Series("", index=frame.index, dtype=object)
@@ -125,8 +129,7 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
                 predicted = kind.predicted(scores, outcome.task.labels)
                 column[frame["fold"] == fold] = [kind.shown(label) for label in predicted]
         frame[f"predicted_{method}"] = column
-    raced = frame[frame["fold"] < len(outcome.parts)]
-    return raced.sort_values("fold", kind="stable")
+    return frame[frame["fold"] < len(outcome.parts)].sort_values("fold", kind="stable")
 
 
 def _recalibrate(outcome: Outcome, best: Path) -> None:

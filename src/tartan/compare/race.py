@@ -70,7 +70,7 @@ class Race:
             write_experiment(method, request, plan.steps[method])
         print(_table(plan), flush=True)
         methods, parts, raw = list(request.methods), list[Predictions](), list[Predictions]()
-        durations: list[float] = []  # of the runs so far [s]
+        durations, tfidf = list[float](), list[float]()  # of the runs [s], scores of the folds
         for fold in range(folds):
             expected = fmean(durations or [plan.run_seconds])
             left = (plan.seconds or math.inf) - sum(durations)
@@ -78,12 +78,14 @@ class Race:
             if parts and (decided or left < (len(methods) + 1) * expected):
                 break
             most = duration(min(left, ((folds - fold) * len(methods) + 1) * expected))
-            names = ", ".join(methods)
-            print(f"fold {fold + 1} of {folds}: {names}; at most {most} left", flush=True)
+            print(f"fold {fold + 1} of {folds}: {', '.join(methods)}; {most} at most", flush=True)
             raw.append(self._fold(fold, methods))
             parts.append(self._judged(raw[-1], fold_of == fold))
             results = [read_result(request.folder / "runs" / str(fold) / m) for m in methods]
             durations += [plan.start + result.seconds for result in results]
+            if methods[0] not in LEARNS_FROM_DEV:  # whose runs have no dev but the held-out part
+                simple = [one.dev for one in results[0].baselines if one.name == "tf_idf"]
+                tfidf += [scores[task.metric] for scores in simple]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)
@@ -100,7 +102,7 @@ class Race:
             scores = judged(test.probabilities[chosen], thresholds)
             test = replace(test, probabilities={chosen: scores})
         return Outcome(
-            task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test
+            task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test, tfidf
         )
 
     def _planned(self) -> Plan:
