@@ -52,6 +52,17 @@ def test_data_that_each_seed_draws_are_compared_as_one():
     assert len({r.data_id for r in given}) == 2
 
 
+def test_text_that_each_seed_draws_is_one_setting():
+    def drawn(seed, option):
+        draws = altered(result_of("dapt", seed, 0.5, **DAPT),
+                        "auxiliaries.dapt.fingerprint", f"dapt:{seed}")  # fmt: skip
+        config = config_of(["method=dapt", f"seed={seed}", f"auxiliary.seed={option}"])
+        return identified(Result.model_validate(draws), config)
+
+    assert len({drawn(seed, "${seed}").setting_id for seed in range(2)}) == 1
+    assert len({drawn(seed, seed).setting_id for seed in range(2)}) == 2
+
+
 def test_an_option_that_training_did_not_read_is_no_difference():
     others = [
         *("auxiliary.size=2", "weighting=static", "evaluation_batch_size=7"),

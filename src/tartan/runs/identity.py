@@ -49,7 +49,7 @@ def identified(result: Result, config: DictConfig) -> Result:
 
 def setting_id(result: Result, options: Mapping[str, Any]) -> str:
     """Return a digest of the method, the auxiliary tasks, and the options that training read."""
-    drawn = options.get(SPLIT_SEED) == FOLLOWS_SEED
+    drawn = FOLLOWS_SEED in (options.get(SPLIT_SEED), options.get("auxiliary.seed"))
     # seeds may draw its texts
     apart = {"source", *(("examples", "fingerprint", "decontaminated") if drawn else ())}
     auxiliaries = {name: one.model_dump(exclude=apart) for name, one in result.auxiliaries.items()}
