@@ -14,7 +14,6 @@ from hydra import compose, initialize_config_dir
 from omegaconf import DictConfig
 from sklearn.linear_model import LogisticRegression
 from torch import Tensor
-from torch.utils.flop_counter import FlopCounterMode
 from transformers import (
     AutoModelForSequenceClassification,
     AutoTokenizer,
@@ -79,7 +78,7 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     body.max_seq_length = int(config.task.max_length)
     model = setfit.SetFitModel(model_body=body, model_head=LogisticRegression())
     start = time.monotonic()
-    with TemporaryDirectory() as folder, FlopCounterMode(display=False) as flops:
+    with TemporaryDirectory() as folder:
         arguments = setfit.TrainingArguments(
             output_dir=folder,
             seed=cell.seed,
@@ -102,7 +101,6 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
         **entries_of(cell, config, task, classify),
         encoder=encoder.name,
         method=SETFIT,
-        tflop=round(flops.get_total_flops() / 1e12, 3),
         seconds=seconds,
         stages=f"contrastive {trainer.st_trainer.state.global_step}",
         commit=commit,
