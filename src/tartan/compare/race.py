@@ -83,9 +83,8 @@ class Race:
             parts.append(self._judged(raw[-1], fold_of == fold))
             results = [read_result(request.folder / "runs" / str(fold) / m) for m in methods]
             durations += [plan.start + result.seconds for result in results]
-            if methods[0] not in LEARNS_FROM_DEV:  # whose runs have no dev but the held-out part
-                simple = [one.dev for one in results[0].baselines if one.name == "tf_idf"]
-                tfidf += [scores[task.metric] for scores in simple]
+            if methods[0] not in LEARNS_FROM_DEV:  # then its dev is the held-out part
+                tfidf += [b.dev[task.metric] for b in results[0].baselines if b.name == "tf_idf"]
             methods = going_on(joined(parts, methods), fold + 1, request.methods[0])
         chosen = winner(joined(parts, methods))
         print(f"{chosen} on all {len(self._rows):,} labelled examples", flush=True)

@@ -100,7 +100,7 @@ def check_trainer(trainer: pl.Trainer, modes: Mapping[str, str]) -> None:
         if isinstance(callback, StochasticWeightAveraging):
             raise UserError("StochasticWeightAveraging follows epochs; use EMAWeightAveraging")
         if isinstance(callback, ModelCheckpoint) and callback._train_time_interval is not None:
-            raise UserError("ModelCheckpoint(train_time_interval=...) saves nothing here")
+            raise UserError("train_time_interval saves nothing here; use every_n_train_steps")
         if isinstance(callback, EarlyStopping | ModelCheckpoint):
             kind, watched = type(callback).__name__, callback.monitor
             mode = modes.get(watched or "", callback.mode)
