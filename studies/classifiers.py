@@ -73,6 +73,7 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
 
     config, task = texts_of(cell, options)
     encoder = _packaged(config, cell)
+    torch.set_float32_matmul_precision("medium")  # products in bf16, as in the other rows
     torch.manual_seed(cell.seed)
     body = SentenceTransformer(str(encoder.location()), device="cpu", local_files_only=True)
     body.max_seq_length = int(config.task.max_length)
