@@ -20,7 +20,12 @@ from studies.row import Row, read_rows
 from tartan.report.comparison import metric_label
 from tests.conftest import ROOT
 
-NAMES = {"scierc": "SciERC", "chemprot": "ChemProt", "acl_arc": "ACL-ARC"}
+NAMES = {
+    "scierc": "SciERC",
+    "chemprot": "ChemProt",
+    "acl_arc": "ACL-ARC",
+    "hyperpartisan": "HyperPartisan",
+}
 """Names of tasks in prose."""
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 CELL = r"((?:no )?\S+)"
