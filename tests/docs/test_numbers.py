@@ -2,7 +2,7 @@
 
 A number in prose is followed by a comment that names its cells, which no reader sees:
 `11.7<!--suspects 3x/tapt - 3x/finetune-->` is a mean difference on test in points, with one cell a
-mean, and after `weight` the end task's mean weight.
+mean, or the score of a single seed (`3x/tapt@0`), and after `weight` the end task's mean weight.
 """
 
 from __future__ import annotations
@@ -33,9 +33,12 @@ MARKED = re.compile(rf"([\d.]+)<!--(weight )?(\w+) {CELL}(?: - {CELL})?-->")
 
 
 def rows_of(part: str, cell: str) -> list[Row]:
-    """Return the rows of a cell, of at least three seeds."""
+    """Return the rows of a cell, of at least three seeds, or that of the seed which is named."""
+    name, _, seed = cell.partition("@")
     rows = read_rows(ROOT / "docs" / "results" / f"{part}.csv")
-    rows = [row for row in rows if f"{row.budget}/{row.setting}" == cell]
+    rows = [row for row in rows if f"{row.budget}/{row.setting}" == name]
+    if seed:
+        return [row for row in rows if row.seed == int(seed)]
     assert len(rows) >= LEAST_SEEDS, cell
     return rows
 
