@@ -73,13 +73,12 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
 
     config, task = texts_of(cell, options)
     encoder = _packaged(config, cell)
-    torch.set_float32_matmul_precision("medium")  # products in bf16, as in the other rows
     torch.manual_seed(cell.seed)
     body = SentenceTransformer(
         str(encoder.location()),
         device="cpu",
         local_files_only=True,
-        model_kwargs={"attn_implementation": "eager"},  # half the time on a CPU, equal sums
+        model_kwargs={"attn_implementation": "eager"},  # half the time on a CPU
     )
     body.max_seq_length = int(config.task.max_length)
     model = setfit.SetFitModel(model_body=body, model_head=LogisticRegression())
@@ -96,7 +95,9 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
         examples = {"text": list(task.train.texts), "label": list(task.train.labels)}
         train = Dataset.from_dict(examples)
         trainer = setfit.Trainer(model, arguments, train_dataset=train)
+        torch.set_float32_matmul_precision("medium")  # bf16 products, as in `tartan run`
         trainer.train()
+        torch.set_float32_matmul_precision("highest")  # other rows of this process keep theirs
 
     def classify(texts: Sequence[str]) -> Tensor:
         shares = torch.as_tensor(model.predict_proba(list(texts)), dtype=torch.float32)
