@@ -25,7 +25,16 @@ from studies.estimate import (
     published_score,
     signed,
 )
-from studies.part import Contrast, Part, Question, cells_of
+from studies.part import (
+    NO_BUDGET,
+    SETFIT,
+    TFIDF,
+    TRAINER,
+    Contrast,
+    Part,
+    Question,
+    cells_of,
+)
 from studies.row import Row
 from tartan.figures import figure, figure_text, legend_below, style
 from tartan.files import escape_markdown
@@ -62,15 +71,16 @@ def draw_differences(parts: Parts, rows: Rows) -> Figure:
     shown = [name for name, part in parts.items() if part.main and rows[name]]
     picture, (axes,) = figure(7.5, 1 + 0.9 * len(shown))
     for place, name in enumerate(shown):
-        base, *others = parts[name].main.items()
+        methods, own = with_choice(parts[name], rows[name])
+        base, *others = (one for one in methods.items() if one[0] not in BESIDE)
         for index, (method, cell) in enumerate(others):
-            gain = contrast_of(Contrast(plus=[cell], minus=[base[1]]), rows[name], "test")
+            gain = contrast_of(Contrast(plus=[cell], minus=[base[1]]), own, "test")
             if gain is None:
                 continue
             low, high = gain.interval or (gain.mean, gain.mean)
             axes.errorbar(
                 [100 * gain.mean],
-                [-place - 0.22 * (index - 1)],
+                [-place - 0.2 * (index - 1.5)],
                 xerr=[[100 * (gain.mean - low)], [100 * (high - gain.mean)]],
                 **style(index + 1) | {"linestyle": "none"},
                 capsize=3,
@@ -79,9 +89,37 @@ def draw_differences(parts: Parts, rows: Rows) -> Figure:
     axes.axvline(0, color="0.4", linewidth=1)
     titles = [parts[name].title.split(":")[0] for name in shown]
     axes.set_yticks([-place for place in range(len(shown))], titles)
-    axes.set_xlabel("points on test against fine-tuning, at equal cost")
-    legend_below(picture, columns=3)
+    axes.set_xlabel("points on test against fine-tuning")
+    legend_below(picture, columns=2)
     return picture
+
+
+def with_choice(part: Part, rows: Sequence[Row]) -> tuple[dict[str, str], list[Row]]:
+    """Return the main table's cells by method, and the rows with each seed's best on dev."""
+    cells = list(part.main.values())
+    own = [row for cell in cells for row in rows if row.cell == cell]
+    counts = Counter(row.seed for row in own)
+    whole = [seed for seed, count in counts.items() if count == len(cells)]
+    best = [max((r for r in own if r.seed == seed), key=lambda row: row.dev) for seed in whole]
+    chosen = [row.model_copy(update={"setting": BEST, "method": BEST}) for row in best]
+    rivals = {name: f"{NO_BUDGET}/{setting}" for name, setting in BESIDE.items()} if own else {}
+    return part.main | {row.method: row.cell for row in chosen} | rivals, [*rows, *chosen]
+
+
+def means_of_few(parts: Parts, rows: Rows) -> dict[str, float]:
+    """Return the mean over the tasks with few labels, of each method that all of them have."""
+    tables = []
+    for name, part in parts.items():
+        methods, own = with_choice(part, rows[name])
+        tests = {m: [row.test for row in own if row.cell == cell] for m, cell in methods.items()}
+        if methods and own[0].labelled <= FEW:
+            tables.append(
+                {method: 100 * fmean(scores) for method, scores in tests.items() if scores}
+            )
+    shared = (
+        [method for method in tables[0] if all(method in one for one in tables)] if tables else []
+    )
+    return {method: fmean(one[method] for one in tables) for method in shared}
 
 
 def main_rows(parts: Parts, rows: Rows) -> list[Row]:
@@ -122,6 +160,12 @@ def _mean(rows: Sequence[Row]) -> float:
     return 100 * fmean(row.test for row in rows)
 
 
+BEST = "best on dev"
+"""The main method with the best dev score of a seed."""
+FEW = 300
+"""Up to so many labels are few."""
+BESIDE = {"TF-IDF": TFIDF, "Trainer's defaults": TRAINER, "SetFit": SETFIT}
+"""Rivals without a budget, by their names in the main table."""
 BASELINE = "finetune"
 """The setting that others with the same budget are compared with."""
 Parts = Mapping[str, Part]
@@ -137,6 +181,7 @@ def pages_of(parts: Parts, rows: Rows) -> tuple[str, str]:
     tasks = ", ".join(sorted({row.task for row in roberta}))
     context = {
         "scores": markdown_table(scores, left=3) if scores else "",
+        "means": ", ".join(f"{m} {mean:.1f}" for m, mean in means_of_few(parts, rows).items()),
         "least": LEAST_SEEDS,
         "total": len(asked),
         "holds": counts["holds"],
@@ -163,7 +208,8 @@ def pages_of(parts: Parts, rows: Rows) -> tuple[str, str]:
 def _main_lines(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:
     """Yield a line of the main table for each of the part's main cells that has rows."""
     base = next(iter(part.main.values()), "")
-    for method, cell in part.main.items():
+    methods, rows = with_choice(part, rows)
+    for method, cell in methods.items():
         own = [row for row in rows if row.cell == cell]
         if not own:
             continue
