@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import subprocess
+from typing import Any
 from unittest.mock import Mock
 
 import pytest
@@ -18,6 +19,7 @@ from tartan.errors import UserError
 from tartan.predict.main import quote_values
 from tartan.predict.writer import Writer
 from tests.conftest import ROOT
+from tests.docs.test_pages import blocks
 from tests.programs import called
 
 
@@ -133,7 +135,9 @@ def test_a_folder_without_a_whole_classifier_is_refused(predict, tmp_path):
             predict(tmp_path / "in.csv", tmp_path / "out.csv", model=str(folder))
 
 
-def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(cli, classifier, tmp_path):
+def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(
+    cli, classifier, tmp_path, monkeypatch
+):
     shutil.copytree(classifier, tmp_path / "it")
     columns = {"text": "text", "text_pair": None, "label": "class"}
     (tmp_path / "it" / "columns.json").write_text(json.dumps(columns))
@@ -160,6 +164,14 @@ def test_texts_whose_calibrated_score_is_below_the_least_get_no_label(cli, class
         assert row["predicted_label"] == (other["predicted_label"] if kept else "")
         assert highest(row) > highest(other)  # a temperature below 1 makes certain
     assert rows("raw.csv", "calibrated=false")[1] == before
+    # what the page does with Transformers alone
+    pipelined, corrected = blocks(ROOT / "docs" / "predict.md", "python")[:2]
+    code = f"{pipelined}\n{corrected}".replace("runs/quickstart/seed=0/classifier", "it")
+    names: dict[str, Any] = {}
+    monkeypatch.chdir(tmp_path)
+    exec(code.replace("a text", "word0 0"), names)
+    for one, score in zip(names["found"], names["scores"].tolist(), strict=True):
+        assert score == pytest.approx(float(after[0][f"probability_{one['label']}"]), abs=1e-5)
     for wrong in ("0", "NaN", '"1"'):
         (tmp_path / "it" / "calibration.json").write_text(f'{{"temperature": {wrong}}}')
         done = cli("model=it", "input=in.csv", "output=no.csv")
