@@ -181,6 +181,7 @@ def pages_of(parts: Parts, rows: Rows) -> tuple[str, str]:
     tasks = ", ".join(sorted({row.task for row in roberta}))
     context = {
         "scores": markdown_table(scores, left=3) if scores else "",
+        "meta": "; ".join(_meta_against_mt(parts, rows)),
         "means": ", ".join(f"{m} {mean:.1f}" for m, mean in means_of_few(parts, rows).items()),
         "least": LEAST_SEEDS,
         "total": len(asked),
@@ -203,6 +204,15 @@ def pages_of(parts: Parts, rows: Rows) -> tuple[str, str]:
         for name in ("page.md", "page_all.md")
     )
     return page, appendix
+
+
+def _meta_against_mt(parts: Parts, rows: Rows) -> Iterator[str]:
+    """Yield META-TARTAN's difference from MT-TARTAN on test for each part that has both."""
+    for name, part in parts.items():
+        if {"MT-TARTAN", "META-TARTAN"} <= part.main.keys():
+            contrast = Contrast(plus=[part.main["META-TARTAN"]], minus=[part.main["MT-TARTAN"]])
+            found = contrast_of(contrast, rows[name], "test")
+            yield f"{part.title.split(':')[0]}, {signed(found)}"
 
 
 def _main_lines(part: Part, rows: Sequence[Row]) -> Iterator[dict[str, str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import errno
 import logging
 import os
@@ -12,6 +13,7 @@ import sys
 
 import pytest
 import yaml
+from hydra._internal.utils import get_args_parser
 
 from tartan.runs.command_line import (
     hydra_command,
@@ -30,6 +32,8 @@ def _as_users_have_it(monkeypatch):
     monkeypatch.setenv("HYDRA_FULL_ERROR", "0")
     monkeypatch.setenv("TARTAN_ONE_LINE_ERRORS", "1")
     monkeypatch.delenv("TARTAN_ONE_LINE_ERRORS")
+    checked = getattr(argparse.ArgumentParser, "_check_help", lambda *_: None)
+    monkeypatch.setattr(argparse.ArgumentParser, "_check_help", checked, raising=False)
     records = logging.getLogRecordFactory()
     yield
     logging.setLogRecordFactory(records)
@@ -182,3 +186,20 @@ def test_an_interrupted_child_finishes_what_it_does(tmp_path):
     assert written.read_text() == "checkpoint"
     assert (parent.returncode, errors) == (128 + signal.SIGINT, "")
     assert run_child([sys.executable, "-c", "import os; os.kill(os.getpid(), 9)"]) == 137
+
+
+def test_hydra_parses_where_python_checks_help_texts_at_once(monkeypatch):
+    """As Python 3.14 does, which finds no `%` in Hydra's object."""
+    add = argparse.ArgumentParser.add_argument
+
+    def add_checked(self, *names, **options):
+        self._check_help(added := add(self, *names, **options))
+        return added
+
+    monkeypatch.setattr(argparse.ArgumentParser, "add_argument", add_checked)
+    monkeypatch.setattr(
+        argparse.ArgumentParser, "_check_help", lambda _, action: "%" in action.help
+    )
+    with pytest.raises(TypeError):
+        get_args_parser()
+    run_command_line(get_args_parser)

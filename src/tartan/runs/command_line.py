@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import functools
 import logging
 import os
@@ -48,6 +49,8 @@ def run_command_line(main: Callable[[], object]) -> None:
         sys.argv[1:1] = ["--config-dir", str(folder)]
     full = os.environ.get(_FULL) == "1" and _OURS not in os.environ
     os.environ |= {_FULL: "1"} if full else {_FULL: "1", _OURS: "1"}
+    # Python 3.14 checks help texts at once, of which Hydra 1.3 has one that is rendered later
+    argparse.ArgumentParser._check_help = lambda *_: None  # type: ignore[attr-defined]
     # a folder of configs that does not exist would be passed over
     warnings.filterwarnings("error", message=r"provider=hydra\.searchpath.* is not available")
     try:
@@ -117,8 +120,7 @@ def quiet_at_closed_pipe() -> Iterator[None]:
 
 def run_child(command: Sequence[str]) -> int:
     """Run a command, which Ctrl-C lets finish; return its exit code, 128 + n after signal n."""
-    child = subprocess.Popen(command)
-    interrupted = False
+    child, interrupted = subprocess.Popen(command), False
     while child.returncode is None:
         try:
             child.wait()

@@ -51,8 +51,7 @@ class Gramian(Weighting):
         self.needs = Needs(second_batches=second_batch)
         if self._remembers:
             inner.reset()  # type: ignore[operator]
-        # not a submodule: its buffers come into being in the first step only, and are this
-        # module's extra state
+        # not a submodule: its buffers begin in the first step, and are this module's extra state
         self._inner = (inner,)
 
     @property
