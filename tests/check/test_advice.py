@@ -134,20 +134,20 @@ def test_the_advice_for_small_encoders_rests_on_the_rows_of_the_study():
 
 
 HELD_OUT = {
-    "ACL-ARC, 300 labels, other texts without": (
+    "ACL-ARC, 300 labels, remaining texts unlabelled": (
         "acl_arc", "3x/tapt", {"train": 300, "unlabelled": 1388},
     ),
-    "ChemProt, 300 labels, other texts without": (
+    "ChemProt, 300 labels, remaining texts unlabelled": (
         "chemprot_few", "3x/tapt", {"train": 300, "unlabelled": 3869},
     ),
-    "HyperPartisan, 200 labels, other texts without": (
+    "HyperPartisan, 200 labels, remaining texts unlabelled": (
         "hyperpartisan_few", "3x/tapt", {"train": 200, "unlabelled": 315},
     ),
     "docstrings, 240 labels and other text": (
         "docstrings", "3x/dapt_tapt_10", {"train": 240, "domain": 2400},
     ),
     "ChemProt, 4,169 labels": ("chemprot", "3x/finetune", {"train": 4169}),
-    "SciERC, 300 labels, other texts without, three times the budget": (
+    "SciERC, 300 labels, remaining texts unlabelled, three times the budget": (
         "suspects", "9x/tapt", {"train": 300, "unlabelled": 2919},
     ),
     "SciERC, 3,219 labels, three times the budget": ("scierc", "9x/finetune", {"train": 3219}),

@@ -90,7 +90,7 @@ def test_an_article_is_the_same_in_metadata_and_text(record, identity):
         (b"{", "not JSON in UTF-8 .Expecting property name"),
         (b'{"text": "caf\xe9"}', "not JSON in UTF-8"),
         (b"[1]", "expected an object, not list"),
-        (b"[" * 100_000, "recursion"),
+        (b"[" * 100_000, "recursion|not JSON"),  # deeper than a stack, on Python 3.14 than the text
         (b'{"text": "\\ud800"}', "not JSON in UTF-8"),
     ],
 )

@@ -1,6 +1,5 @@
 """META-TARTAN: MT-TARTAN with weights learned against the validation loss (section 3.2)."""
 
-from functools import partial
 from typing import ClassVar
 
 from tartan.core.weighting.meta import Meta
@@ -24,4 +23,4 @@ class MetaTartan(MTTartan):
     """
 
     has_meta_head = True
-    usual_weighting: ClassVar[GivenWeighting] = partial(Meta, eta=0.05)
+    usual_weighting: ClassVar[GivenWeighting] = Meta

@@ -131,7 +131,7 @@ class TaskModule(pl.LightningModule):
         metrics = METRICS if metrics is None else metrics
         arguments: dict[str, Any] = {
             "tasks": {name: node_of(objective) for name, objective in tasks.items()},
-            "weighting": node_of(weighting or self.usual_weighting),
+            "weighting": node_of(weighting or type(self).usual_weighting),
             "optimisation": asdict(optimisation),
             "seed": seed,
             "stage": self.stage,
