@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 
 import pytest
 
@@ -90,7 +91,7 @@ def test_an_article_is_the_same_in_metadata_and_text(record, identity):
         (b"{", "not JSON in UTF-8 .Expecting property name"),
         (b'{"text": "caf\xe9"}', "not JSON in UTF-8"),
         (b"[1]", "expected an object, not list"),
-        (b"[" * 100_000, "recursion|not JSON"),  # deeper than a stack, on Python 3.14 than the text
+        (b"[" * 100_000, "recursion" if sys.version_info < (3, 14) else "Stack overflow"),
         (b'{"text": "\\ud800"}', "not JSON in UTF-8"),
     ],
 )
