@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
+import pandas as pd
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -113,13 +114,9 @@ def means_of_few(parts: Parts, rows: Rows) -> dict[str, float]:
         methods, own = with_choice(part, rows[name])
         tests = {m: [row.test for row in own if row.cell == cell] for m, cell in methods.items()}
         if methods and own[0].labelled <= FEW:
-            tables.append(
-                {method: 100 * fmean(scores) for method, scores in tests.items() if scores}
-            )
-    shared = (
-        [method for method in tables[0] if all(method in one for one in tables)] if tables else []
-    )
-    return {method: fmean(one[method] for one in tables) for method in shared}
+            tables.append({method: 100 * fmean(found) for method, found in tests.items() if found})
+    means = pd.DataFrame(tables).mean(skipna=False).dropna()
+    return {str(method): float(mean) for method, mean in means.items()}
 
 
 def main_rows(parts: Parts, rows: Rows) -> list[Row]:
