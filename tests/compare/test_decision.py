@@ -75,7 +75,14 @@ def test_folds_hold_every_label_and_share_no_text(pairs):
         assert {row["label"] for row, f in zip(rows, fold_of, strict=True) if f == fold} == {*"ab"}
 
 
-def test_a_label_of_fewer_examples_than_folds_is_refused():
+def test_texts_of_a_label_with_fewer_texts_than_folds_are_in_no_fold():
+    rows = [{"text": str(i), "label": "ab"[i % 2]} for i in range(20)]
+    rows += [{"text": text, "label": "rare"} for text in ("x", "x", "y", "3")]
+    folds = fold_of_rows(rows, 4, TaskKind()).tolist()
+    assert {row["text"] for row, fold in zip(rows, folds, strict=True) if fold < 0} == {*"xy3"}
+
+
+def test_folds_of_one_label_alone_are_refused():
     rows = [{"text": str(i), "label": "often" if i else "once"} for i in range(20)]
     with pytest.raises(UserError, match="once"):
         fold_of_rows(rows, 2, TaskKind())

@@ -1,12 +1,13 @@
 """Cuts the labelled examples of a task into folds, and writes them as tables for runs."""
 
 import json
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from hydra import compose, initialize_config_dir
-from numpy import int64
 from numpy.typing import NDArray
 from omegaconf import OmegaConf
 
@@ -44,19 +45,38 @@ def labelled_rows(task: TextTask) -> list[Row]:
     return [*_rows(task, task.train), *_rows(task, task.dev)]
 
 
-def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[int64]:
+def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[np.int64]:
     """Return the fold of each example, int `(examples,)`: stratified, equal texts in one fold.
 
+    Texts with a label of fewer texts than there are folds are in none (-1): every fold trains on
+    them, because a label that is held out has to be among those that are trained on.
+
     Raises:
-        UserError: a label has fewer examples than there are folds.
+        UserError: too few other labels are left.
     """
     texts = [(row["text"], row.get("text_pair", "")) for row in rows]
     number_of = {text: number for number, text in enumerate(texts)}
     groups = [number_of[text] for text in texts]
-    return kind.folds([kind.label_of(row["label"]) for row in rows], groups, folds)
+    labels = [kind.label_of(row["label"]) for row in rows]
+    different = set(zip(labels, groups, strict=True))
+    counts = Counter(name for label, _ in different for name in kind.names(label))
+    rare = {name: count for name, count in counts.items() if count < folds}
+    if len(counts) - len(rare) < kind.least_labels:
+        label, count = min(rare.items(), key=lambda pair: (pair[1], pair[0]))
+        raise UserError(
+            f"folds={folds}: the label {label!r} has only {count} texts; take fewer folds, add "
+            "texts or join labels"
+        )
+    kept = {group for label, group in different if not rare.keys().isdisjoint(kind.names(label))}
+    judged = [place for place, group in enumerate(groups) if group not in kept]
+    fold_of = np.full(len(rows), -1)
+    fold_of[judged] = kind.folds([labels[i] for i in judged], [groups[i] for i in judged], folds)
+    return fold_of
 
 
-def write_folds(task: TextTask, rows: Sequence[Row], fold_of: NDArray[int64], folder: Path) -> None:
+def write_folds(
+    task: TextTask, rows: Sequence[Row], fold_of: NDArray[np.int64], folder: Path
+) -> None:
     """Write `K/train.jsonl` and `K/held_out.jsonl` of each fold K, `all.jsonl` and `test.jsonl`.
 
     Texts without a label are in every table that is trained on; a held-out text is in none.

@@ -129,7 +129,8 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
                 predicted = kind.predicted(scores, outcome.task.labels)
                 column[frame["fold"] == fold] = [kind.shown(label) for label in predicted]
         frame[f"predicted_{method}"] = column
-    return frame[frame["fold"] < len(outcome.parts)].sort_values("fold", kind="stable")
+    raced = frame["fold"].between(0, len(outcome.parts) - 1)
+    return frame[raced].sort_values("fold", kind="stable")
 
 
 def _recalibrate(outcome: Outcome, best: Path) -> None:

@@ -1,6 +1,5 @@
 """What differs between kinds of end task; one of several labels for each text is the usual kind."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any, ClassVar, TypeAlias
@@ -110,7 +109,6 @@ class TaskKind:
     def folds(self, labels: Sequence[Any], groups: Sequence[int], folds: int) -> NDArray[np.int64]:
         """Return the fold of each example: stratified, each group in one fold."""
         strata = self.strata(labels)
-        check_folds(Counter(strata), folds)
         cut = StratifiedGroupKFold(folds, shuffle=True, random_state=0)
         fold_of = np.zeros(len(strata), dtype=np.int64)
         for fold, (_, held_out) in enumerate(cut.split(strata, strata, groups)):
@@ -171,13 +169,3 @@ def without_classes(nodes: Nodes) -> dict[str, Mapping[str, Any]]:
     return {
         name: node for name, node in nodes.items() if ".Multiclass" not in str(node.get(TARGET))
     }
-
-
-def check_folds(counts: Mapping[str, int], folds: int) -> None:
-    """Check that each label has an example for each fold."""
-    label, count = min(counts.items(), key=lambda pair: (pair[1], pair[0]))
-    if count < folds:
-        raise UserError(
-            f"folds={folds}: the label {label!r} has only {count} examples; take fewer folds, add "
-            "examples or join labels"
-        )

@@ -101,21 +101,17 @@ def load_classifier(path: Path) -> SavedClassifier:
     # others, and our own heads, read the first token, or count positions from there
     reads_last = body.config.model_type == "xlnet" and not is_apart
     tokenizer.padding_side = "left" if reads_last else "right"
-    limit = tokenizer.model_max_length
+    limit, file = tokenizer.model_max_length, folder / CALIBRATION
     return SavedClassifier(
         model.eval(),
         tokenizer,
         labels,
         max_length=int(limit) if limit <= _LONGEST else None,
         max_positions=TextEncoder(str(path), body, tokenizer).max_positions,
-        temperature=_temperature(folder / CALIBRATION),
+        temperature=read_json(file, _Calibration).temperature if file.is_file() else 1.0,
         problem_type=problem_type,
         folder=folder,
     )
-
-
-def _temperature(file: Path) -> float:
-    return read_json(file, _Calibration).temperature if file.is_file() else 1.0
 
 
 def _whole(folder: Path) -> tuple[nn.Module, PreTrainedModel, tuple[str, ...]]:

@@ -118,8 +118,11 @@ class MaskedLM(Corruption, AtPositions):
             flat = self._corrupt(np.concatenate(originals), vocabulary, rng)
             ends = np.cumsum([len(ids) for ids in originals])[:-1]
             drawn = list(zip(*(np.split(values, ends) for values in flat), strict=True))
-        else:
-            drawn = [self._corrupt(ids, vocabulary, _rng_of(mask_seed, ids)) for ids in originals]
+        else:  # they depend on the seed and the text alone
+            keys = (hashlib.sha256(ids.tobytes()).hexdigest() for ids in originals)
+            rngs = (generator_for(mask_seed, "masks", key) for key in keys)
+            pairs = zip(originals, rngs, strict=True)
+            drawn = [self._corrupt(ids, vocabulary, own) for ids, own in pairs]
         texts = []
         for row, ids, (chosen, corrupted) in zip(rows, originals, drawn, strict=True):
             positions = np.flatnonzero(chosen)
@@ -136,8 +139,3 @@ class MaskedLM(Corruption, AtPositions):
             candidates = np.flatnonzero(allowed) if allowed.any() else np.arange(len(flat))
             chosen[candidates[int(drawn[0][0] * len(candidates))]] = True
         return chosen, self.corrupted(flat, chosen, drawn, vocabulary)
-
-
-def _rng_of(seed: int, ids: Array) -> Rng:
-    """Return a generator that depends on the seed and the text alone."""
-    return generator_for(seed, "masks", hashlib.sha256(ids.tobytes()).hexdigest())

@@ -196,10 +196,8 @@ def tf_idf_baseline(config: DictConfig, end_task: EndTask) -> Baseline | None:
     def scores(split: LabelledTexts, classifier: TfIdfClassifier) -> dict[str, float]:
         return whole_of(evaluated(config, end_task, split, classifier.log_probabilities))
 
-    def on_dev(classifier: TfIdfClassifier) -> float:
-        return scores(end_task.dev, classifier)[end_task.metric]
-
-    best = best_tf_idf(train.texts, train.labels, on_dev, (1.0, 10.0, 100.0))
+    strengths, metric, dev = (1.0, 10.0, 100.0), end_task.metric, end_task.dev
+    best = best_tf_idf(train.texts, train.labels, lambda c: scores(dev, c)[metric], strengths)
     tested = config.evaluate_test and len(end_task.test)
     test = scores(end_task.test, best) if tested else None
     return Baseline(
