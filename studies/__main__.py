@@ -1,4 +1,4 @@
-"""The command line `python -m studies run suspects`, `collect` or `write`."""
+"""The command line `python -m studies run suspects` or `write`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 from tartan.errors import UserError
 from tartan.runs.command_line import quiet_at_closed_pipe
 
+_RESULTS = Path("docs") / "results"
 _EPILOG = """\
 parts: the files of studies/conf/. Options of all runs follow as NAME=VALUE, e.g.
   python -m studies run suspects data_dir=../shared/data trainer=cpu
@@ -17,9 +18,9 @@ parts: the files of studies/conf/. Options of all runs follow as NAME=VALUE, e.g
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Train a part's cells that have no row yet, collect rows of runs, or write the pages."""
+    """Train a part's cells that have no row yet, or write the pages."""
     options = _arguments(arguments)
-    from studies.cells import collect, run_part
+    from studies.cells import run_part
     from studies.part import all_parts, read_part
 
     try:
@@ -29,21 +30,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 failed = run_part(
                     name,
                     part,
-                    runs=options.runs.absolute(),
-                    results=options.results,
+                    runs=(Path("runs") / "study").absolute(),
+                    results=_RESULTS,
                     options=options.options,
                     seeds=options.seeds,
                     only=options.only,
                 )
-                for place in failed:
-                    print(f"failed: {place}; the same command tries it again", file=sys.stderr)
                 if failed:
+                    again = "the same command tries it again"
+                    print(f"failed: {', '.join(failed)}; {again}", file=sys.stderr)
                     return 1
-        elif options.action == "collect":
-            part, folders = read_part(options.part), (options.runs, options.results)
-            rows = collect(options.part, part, runs=folders[0], results=folders[1])
-            print(f"{options.part}.csv: {len(rows)} runs of {options.runs} are in it")
-        _write(options.results)
+        _write(_RESULTS)
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 1
@@ -81,19 +78,10 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "action", choices=["run", "collect", "write"],
-        help="train what has no row yet, keep rows of runs trained elsewhere, or write the pages",
-    )  # fmt: skip
+        "action", choices=["run", "write"], help="train what has no row yet, or write the pages"
+    )
     parser.add_argument("part", nargs="?", help="a file of studies/conf/ (run: default all)")
     parser.add_argument("options", nargs="*", metavar="NAME=VALUE", help="options of all runs")
-    parser.add_argument(
-        "--results", type=Path, default=Path("docs") / "results", metavar="DIR",
-        help="the folder of the rows; the pages are written beside it (default: docs/results)",
-    )  # fmt: skip
-    parser.add_argument(
-        "--runs", type=Path, default=Path("runs") / "study", metavar="DIR",
-        help="the folder of the runs (default: runs/study)",
-    )  # fmt: skip
     parser.add_argument("--seeds", type=int, help="seeds of each cell (default: the part's)")
     parser.add_argument(
         "--only", default="", metavar="BUDGET[/SETTING]",
@@ -103,8 +91,8 @@ def _arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     if "=" in (options.part or ""):
         options.options, options.part = [options.part, *options.options], None
     wrong = [one for one in options.options if "=" not in one or options.action != "run"]
-    if wrong or (options.action == "collect" and not options.part):
-        parser.error(f"unrecognized arguments: {' '.join(wrong)}" if wrong else "name a part")
+    if wrong:
+        parser.error(f"unrecognized arguments: {' '.join(wrong)}")
     return options
 
 

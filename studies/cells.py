@@ -7,12 +7,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from studies.part import SETFIT, TFIDF, TRAINER, Cell, Part, cells_of
+from studies.part import BESIDE, Cell, Part, cells_of
 from studies.row import CELL, CellNote, Row, read_rows, row_of, write_rows
 from tartan.errors import UserError
 from tartan.files import read_json, write_text_durably
 from tartan.runs.command_line import run_child
-from tartan.runs.folder import RESULT
 from tartan.settings import quoted
 
 
@@ -40,30 +39,14 @@ def run_part(
         if cell.key in {row.key for row in read_rows(path)}:
             continue
         print(f"{number} of {len(cells)}: {cell.place}", flush=True)
+        row = None
         try:
             row = _row(cell, runs / cell.place, options)
         except UserError as error:
             print(f"error: {cell.place}: {error}", file=sys.stderr)
-            row = None
-        if row is None:
-            failed.append(cell.place)
-        else:
-            keep(path, [row], planned)
+        keep(path, [row] if row else [], planned)
+        failed += [] if row else [cell.place]
     return failed
-
-
-def collect(name: str, part: Part, *, runs: Path, results: Path) -> list[Row]:
-    """Store the rows of all finished runs of a part; a run replaces the row that its cell has."""
-    rows = []
-    for cell in cells_of(name, part):
-        folder = runs / cell.place
-        if (folder / RESULT).is_file():
-            row = row_of(folder, cell.draws_data)
-            if row.key != cell.key:
-                raise UserError(f"{folder} holds {row.budget}/{row.setting}, seed {row.seed}")
-            rows.append(row)
-    keep(results / f"{name}.csv", rows, cells_of(name, part))
-    return rows
 
 
 def keep(path: Path, rows: Sequence[Row], order: Iterable[Cell]) -> None:
@@ -95,11 +78,10 @@ def train(overrides: Sequence[str], folder: Path) -> int:
 def _row(cell: Cell, folder: Path, options: Sequence[str]) -> Row | None:
     """Run a cell and return its row; None if training it failed."""
     commit = commit_of(Path(__file__).parent)
-    if cell.method in (TFIDF, SETFIT, TRAINER):
-        from studies.classifiers import setfit_row, tfidf_row, trainer_row
+    if cell.method in BESIDE:
+        from studies.classifiers import ROWS
 
-        rows = {TFIDF: tfidf_row, SETFIT: setfit_row, TRAINER: trainer_row}
-        return rows[cell.method](cell, options, commit)
+        return ROWS[cell.method](cell, options, folder, commit)
     _write_note(cell, folder, commit)
     code = train([*cell.overrides, *options], folder)
     if code > 128:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import pandas as pd
 import torch
 from datasets import Dataset
 from hydra import compose, initialize_config_dir
@@ -22,15 +24,21 @@ from transformers import (
     set_seed,
 )
 
-from studies.part import SETFIT, TFIDF, TRAINER, Cell
+from studies.part import RACE, SETFIT, TFIDF, TRAINER, Cell
 from studies.row import Row, digest_of
+from tartan.data.docstrings import DocstringsTask
 from tartan.data.text_task import LabelledTexts, TextTask
 from tartan.encoders.pretrained import PackagedEncoder
+from tartan.encoders.saved_classifier import load_classifier
 from tartan.errors import UserError
 from tartan.evaluation.tf_idf import best_tf_idf
-from tartan.runs.folder import options_of
+from tartan.files import write_text_durably
+from tartan.runs.command_line import run_child
+from tartan.runs.folder import RESULT, options_of
 from tartan.runs.outcome import evaluated
-from tartan.settings import build
+from tartan.runs.predictor import Predictor
+from tartan.runs.result import read_result
+from tartan.settings import build, quoted
 
 _CONF = Path(__file__).parents[1] / "conf"
 STRENGTHS = (1.0, 10.0, 100.0, 1000.0)
@@ -39,7 +47,7 @@ LogProbabilities = Callable[[Sequence[str]], Tensor]
 """A function that returns the log-probability of each label for texts, `(texts, labels)`."""
 
 
-def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+def tfidf_row(cell: Cell, options: Sequence[str], folder: Path, commit: str) -> Row:
     """Train TF-IDF on the labelled examples of the cell's task, and evaluate it."""
     config, task = texts_of(cell, options)
 
@@ -52,14 +60,13 @@ def tfidf_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     return Row(
         **entries_of(cell, config, task, best.log_probabilities),
         encoder="none",
-        method=TFIDF,
         seconds=round(time.monotonic() - start, 1),
         stages=best.settings,
         commit=commit,
     )
 
 
-def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+def setfit_row(cell: Cell, options: Sequence[str], folder: Path, commit: str) -> Row:
     """Train SetFit (Tunstall et al., 2022) with its library's defaults, and evaluate it.
 
     One epoch over its pairs of texts, in batches of 16 pairs; nothing is chosen on dev. Arguments
@@ -83,9 +90,9 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     body.max_seq_length = int(config.task.max_length)
     model = setfit.SetFitModel(model_body=body, model_head=LogisticRegression())
     start = time.monotonic()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as scratch:
         arguments = setfit.TrainingArguments(
-            output_dir=folder,
+            output_dir=scratch,
             seed=cell.seed,
             report_to="none",
             eval_strategy="no",
@@ -107,14 +114,13 @@ def setfit_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
     return Row(
         **entries_of(cell, config, task, classify),
         encoder=encoder.name,
-        method=SETFIT,
         seconds=seconds,
         stages=f"contrastive {trainer.st_trainer.state.global_step}",
         commit=commit,
     )
 
 
-def trainer_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
+def trainer_row(cell: Cell, options: Sequence[str], folder: Path, commit: str) -> Row:
     """Fine-tune the encoder by Transformers' Trainer with its defaults, and evaluate the result.
 
     Arguments are those of `tfidf_row`. Three epochs in batches of 8 at 5e-5; nothing is chosen.
@@ -134,9 +140,9 @@ def trainer_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
         location, num_labels=len(task.labels)
     )
     start = time.monotonic()
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as scratch:
         arguments = TrainingArguments(
-            folder, seed=cell.seed, report_to="none", save_strategy="no", disable_tqdm=True
+            scratch, seed=cell.seed, report_to="none", save_strategy="no", disable_tqdm=True
         )
         train = encoded(text=list(task.train.texts), labels=list(task.train.labels))
         trainer = Trainer(model, arguments, train_dataset=train, processing_class=tokenizer)
@@ -150,11 +156,45 @@ def trainer_row(cell: Cell, options: Sequence[str], commit: str) -> Row:
         return Row(
             **entries_of(cell, config, task, classify),
             encoder=encoder.name,
-            method=TRAINER,
             seconds=seconds,
             stages=f"trainer {trainer.state.global_step}",
             commit=commit,
         )
+
+
+def race_row(cell: Cell, options: Sequence[str], folder: Path, commit: str) -> Row:
+    """Race over the cell's labelled texts by `tartan compare`, and evaluate the classifier.
+
+    The other training texts are given without their labels, and `docstrings` has domain text. A
+    race that was stopped goes on in its `folder`. Other arguments are those of `tfidf_row`.
+    """
+    config, task = texts_of(cell, options)
+    encoder, length = _packaged(config, cell), int(config.task.max_length)
+    labels = [task.labels[code] for code in task.train.labels]
+    texts = [*task.train.texts, *(task.unlabelled.texts if task.unlabelled else ())]
+    labels += [""] * (len(texts) - len(labels))
+    table = pd.DataFrame({"text": texts, "label": labels}).to_csv(index=False)
+    write_text_durably(folder / "labels.csv", table)
+    asked = [
+        f"task.train={quoted(folder / 'labels.csv')}", "task.empty_label=unlabelled",
+        f"task.name={task.name}", f"task.metric={task.metric}", f"task.max_length={length}",
+        "encoder=minilm", f"folder={quoted(folder / 'race')}",
+    ]  # fmt: skip
+    if isinstance(task.source, DocstringsTask):
+        asked.append(f"auxiliary.dapt.path={quoted(task.source.domain_file(None))}")
+    if code := run_child([sys.executable, "-m", "tartan", "compare", *asked]):
+        raise SystemExit(code)
+    best = folder / "race" / "best"
+    predictor = Predictor(load_classifier(best / "classifier"), torch.device("cpu"), length)
+    runs = [read_result(path.parent) for path in (folder / "race").glob(f"runs/*/*/{RESULT}")]
+    runs.append(chosen := read_result(best))
+    return Row(
+        **entries_of(cell, config, task, lambda texts: predictor.logits(texts).log_softmax(1)),
+        encoder=encoder.name,
+        seconds=round(sum(run.seconds for run in runs), 1),
+        stages=f"{chosen.method}, {len(runs)} runs",
+        commit=commit,
+    )
 
 
 def _packaged(config: DictConfig, cell: Cell) -> PackagedEncoder:
@@ -192,6 +232,7 @@ def entries_of(
         "budget": cell.budget,
         "setting": cell.setting,
         "seed": cell.seed,
+        "method": cell.method,
         "task": task.name,
         "labelled": len(task.train),
         "metric": task.metric,
@@ -200,3 +241,7 @@ def entries_of(
         "unseen": test.get(f"{task.metric}_unseen"),
         "config": digest_of({**read, "seed": cell.seed}, cell.draws_data),
     }
+
+
+ROWS = {TFIDF: tfidf_row, SETFIT: setfit_row, TRAINER: trainer_row, RACE: race_row}
+"""What makes the row of each setting beside the runs."""

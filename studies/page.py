@@ -26,16 +26,7 @@ from studies.estimate import (
     published_score,
     signed,
 )
-from studies.part import (
-    NO_BUDGET,
-    SETFIT,
-    TFIDF,
-    TRAINER,
-    Contrast,
-    Part,
-    Question,
-    cells_of,
-)
+from studies.part import BESIDE, NO_BUDGET, Contrast, Part, Question, cells_of
 from studies.row import Row
 from tartan.figures import figure, figure_text, legend_below, style
 from tartan.files import escape_markdown
@@ -73,7 +64,7 @@ def draw_differences(parts: Parts, rows: Rows) -> Figure:
     picture, (axes,) = figure(7.5, 1 + 0.9 * len(shown))
     for place, name in enumerate(shown):
         methods, own = with_choice(parts[name], rows[name])
-        base, *others = (one for one in methods.items() if one[0] not in BESIDE)
+        base, *others = (one for one in methods.items() if one[0] not in RIVALS)
         for index, (method, cell) in enumerate(others):
             gain = contrast_of(Contrast(plus=[cell], minus=[base[1]]), own, "test")
             if gain is None:
@@ -103,7 +94,7 @@ def with_choice(part: Part, rows: Sequence[Row]) -> tuple[dict[str, str], list[R
     whole = [seed for seed, count in counts.items() if count == len(cells)]
     best = [max((r for r in own if r.seed == seed), key=lambda row: row.dev) for seed in whole]
     chosen = [row.model_copy(update={"setting": BEST, "method": BEST}) for row in best]
-    rivals = {name: f"{NO_BUDGET}/{setting}" for name, setting in BESIDE.items()} if own else {}
+    rivals = {name: f"{NO_BUDGET}/{setting}" for name, setting in RIVALS.items()} if own else {}
     return part.main | {row.method: row.cell for row in chosen} | rivals, [*rows, *chosen]
 
 
@@ -161,7 +152,7 @@ BEST = "best on dev"
 """The main method with the best dev score of a seed."""
 FEW = 300
 """Up to so many labels are few."""
-BESIDE = {"TF-IDF": TFIDF, "Trainer's defaults": TRAINER, "SetFit": SETFIT}
+RIVALS = dict(zip(("TF-IDF", "Trainer's defaults", "SetFit", "the race"), BESIDE, strict=True))
 """Rivals without a budget, by their names in the main table."""
 BASELINE = "finetune"
 """The setting that others with the same budget are compared with."""

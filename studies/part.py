@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
 
@@ -14,12 +14,9 @@ from tartan.errors import UserError
 from tartan.files import read_yaml, violation
 
 FOLDER = Path(__file__).parent / "conf"
-TFIDF = "tfidf"
-"""Name of the setting that uses no encoder: TF-IDF with logistic regression."""
-SETFIT = "setfit"
-"""Name of the method that its own library trains, in one stage."""
-TRAINER = "trainer"
-"""Name of the setting that is fine-tuned by Transformers' Trainer with its defaults."""
+Beside = Literal["tfidf", "trainer", "setfit", "race"]
+TFIDF, TRAINER, SETFIT, RACE = BESIDE = get_args(Beside)
+"""Settings that `python -m src.run` does not train, of one stage (see `studies/README.md`)."""
 NO_BUDGET = "no budget"
 """Name of the budget of settings that take what they take, which is little."""
 
@@ -93,7 +90,7 @@ class Part(_Described):
     steps: Whole
     batch_size: Whole
     options: list[str]
-    beside: list[Literal["tfidf", "trainer", "setfit"]] = Field(default_factory=list)
+    beside: list[Beside] = Field(default_factory=list)
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
     main: dict[str, str] = Field(default_factory=dict)
