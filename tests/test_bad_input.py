@@ -55,8 +55,11 @@ FILES = {
     "train ends within a line": labelled(", line 8", EIGHT[:-12]),
     "test label unknown": labelled(": labels", EIGHT + jsonl(("a", "new")), "test"),
     "one label": labelled(": training needs at least two labels", jsonl(("a", "A"), ("b", "A"))),
-    "a label with one example": labelled(
-        ": too few examples", EIGHT + jsonl(("a", "rare")), "train", "task.dev=null"
+    "one label with two examples": labelled(
+        ": too few examples",
+        jsonl(*((t, "AR"[t == "d"]) for t in "abcd")),
+        "train",
+        "task.dev=null",
     ),
     "corpus missing": case(
         "{folder}/none.txt", "auxiliary.dapt.path={folder}/none.txt", method="dapt"

@@ -50,12 +50,19 @@ def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
     ("counts", "share", "splits", "message"),
     [
         ({"a": 30, "b": 2}, 0.2, ("test", "dev"), "too few .*'b'"),
-        ({"a": 4, "b": 4}, 0.9, ("dev",), "too few examples are left for train"),
+        ({"a": 4, "b": 4}, 0.9, ("dev",), "too few examples for train"),
     ],
 )
 def test_labels_that_cannot_be_in_every_split_are_refused(counts, share, splits, message):
     with pytest.raises(UserError, match=message):
         stratified_splits(labels_of(counts), dict.fromkeys(splits, share), 0, SOURCE)
+
+
+def test_a_label_with_too_few_examples_is_in_train_alone():
+    labels = labels_of({"a": 60, "b": 60, "c": 2, "d": 1})
+    found = stratified_splits(labels, {"test": 0.3, "dev": 0.5}, 0, SOURCE)
+    assert (found.count("test"), found.count("dev")) == (37, 62)
+    assert {own for own, label in zip(found, labels, strict=True) if label in "cd"} == {"train"}
 
 
 @pytest.mark.parametrize("seed", range(5))

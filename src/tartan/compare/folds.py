@@ -60,14 +60,11 @@ def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[np.
     labels = [kind.label_of(row["label"]) for row in rows]
     different = set(zip(labels, groups, strict=True))
     counts = Counter(name for label, _ in different for name in kind.names(label))
-    rare = {name: count for name, count in counts.items() if count < folds}
+    rare = {name for name, count in counts.items() if count < folds}
     if len(counts) - len(rare) < kind.least_labels:
-        label, count = min(rare.items(), key=lambda pair: (pair[1], pair[0]))
-        raise UserError(
-            f"folds={folds}: the label {label!r} has only {count} texts; take fewer folds, add "
-            "texts or join labels"
-        )
-    kept = {group for label, group in different if not rare.keys().isdisjoint(kind.names(label))}
+        few = f"folds={folds}: too few texts of {', '.join(map(repr, sorted(rare)))}"
+        raise UserError(f"{few}; take fewer folds, add texts or join labels")
+    kept = {group for label, group in different if not rare.isdisjoint(kind.names(label))}
     judged = [place for place, group in enumerate(groups) if group not in kept]
     fold_of = np.full(len(rows), -1)
     fold_of[judged] = kind.folds([labels[i] for i in judged], [groups[i] for i in judged], folds)

@@ -65,8 +65,6 @@ class Race:
             raise UserError("folds: a race takes at least 2")
         fold_of = fold_of_rows(self._rows, folds, task.kind)
         write_folds(task, self._rows, fold_of, self._tables)
-        if rare := int((fold_of < 0).sum()):
-            print(f"{rare} examples of labels with fewer than {folds} texts are trained on only")
         plan = self._planned()
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])

@@ -1,5 +1,6 @@
 """Splits labelled examples at random: stratified by label, or so that no text is in two splits."""
 
+import logging
 from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from itertools import chain
@@ -11,6 +12,8 @@ from sklearn.model_selection import train_test_split
 from tartan.core.seeding import generator_for
 from tartan.errors import UserError
 
+log = logging.getLogger(__name__)
+
 
 def stratified_splits(
     labels: Sequence[str], shares: Mapping[str, float], seed: int, source: str
@@ -18,18 +21,21 @@ def stratified_splits(
     """Return the split of each example, stratified by label; `train` for those in no other.
 
     `shares` are those of all examples that become `test`, `dev` or both, drawn one after the other;
-    0 is for a split that the task does without. Every split has at least one of each label.
+    0 is for a split that the task does without. Every split has at least one of each label, but
+    those of a label with fewer examples than there are splits are all in train.
     """
     splits, counts = ["train"] * len(labels), Counter(labels)
-    sizes = {s: max(round(x * len(labels)), len(counts)) for s, x in shares.items() if x}
-    options = " and ".join(f"task.{split}" for split in sizes)
-    rare = [label for label, count in sorted(counts.items()) if count <= len(sizes)]
+    shares = {split: share for split, share in shares.items() if share}
+    rare = [label for label, count in sorted(counts.items()) if count <= len(shares)]
+    common = len(counts) - len(rare)
+    sizes = {s: max(round(x * len(labels)), common) for s, x in shares.items()}
+    left = [index for index, label in enumerate(labels) if label not in rare]
+    options, listed = " and ".join(f"task.{split}" for split in sizes), ", ".join(map(repr, rare))
+    if common < min(2, len(counts)) or len(left) - sum(sizes.values()) < common:
+        named = f" of {listed}" if rare else ""
+        raise UserError(f"{source}: too few examples{named} for train and {options}")
     if rare:
-        listed = ", ".join(map(repr, rare[:5]))
-        raise UserError(f"{source}: too few examples of {listed} for train and {options}")
-    if len(labels) - sum(sizes.values()) < len(counts):
-        raise UserError(f"{source}: too few examples are left for train beside {options}")
-    left = list(range(len(labels)))
+        log.warning("%s: too few examples of %s for %s; train has them", source, listed, options)
     for number, (split, size) in enumerate(sizes.items()):
         least = (1, len(sizes) - number)  # of what is left, for train and each split to come
         taken, left = _drawn(labels, left, size, least, (seed, split))
