@@ -67,7 +67,7 @@ def test_a_download_is_checked_and_kept_and_needs_no_server_the_second_time(tmp_
 def test_a_download_that_ends_early_is_an_error_and_not_kept(tmp_path):
     domain = [DomainFile(1, "domain.txt", "domain.txt")]  # without a checksum
     reply = b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\nsome of the text"
-    with answering(reply, times=3) as address:
+    with answering(reply, times=99) as address:
         task = task_of(tmp_path, publish(tmp_path / "x"), url=address, domain=domain)
         with pytest.raises(UserError, match="could not fetch"):
             task.domain_file(1)
