@@ -10,6 +10,7 @@ import pytest
 from tartan.compare.decision import Predictions
 from tartan.compare.plan import Plan, request_of
 from tartan.compare.race import Race
+from tartan.data.labelled import read_trained_columns
 from tartan.evaluation.metrics import NAMED
 
 
@@ -35,6 +36,7 @@ class Instant(Race):
 
     def _train(self, methods, train, held_out, options):
         self.trained.append(("all", *methods))
+        (self._request.folder / "best" / "classifier").mkdir(parents=True)
 
 
 @pytest.fixture(autouse=True)
@@ -57,8 +59,10 @@ ALIKE = {"finetune": 0.8, "tapt": 0.8, "mt_tartan": 0.8}
 )
 def test_methods_race_while_time_and_a_question_are_left(tmp_path, seconds, right, trained):
     table = tmp_path / "train.csv"
-    table.write_text("text,label\n" + "".join(f"text {i},{'ab'[i % 2]}\n" for i in range(40)))
-    race = Instant([f"task.train={table}", "folds=4", f"folder={tmp_path}"], seconds, right)
+    table.write_text("review,kind\n" + "".join(f"text {i},{'ab'[i % 2]}\n" for i in range(40)))
+    options = [f"task.train={table}", "task.text=review", "task.label=kind"]
+    race = Instant([*options, "folds=4", f"folder={tmp_path}"], seconds, right)
     outcome = race.run()
     assert race.trained == [*trained, ("all", "finetune")]
     assert (outcome.chosen, len(outcome.parts)) == ("finetune", len(trained))
+    assert read_trained_columns(tmp_path / "best" / "classifier").text == "review"

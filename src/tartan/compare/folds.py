@@ -62,8 +62,7 @@ def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[np.
     counts = Counter(name for label, _ in different for name in kind.names(label))
     rare = {name for name, count in counts.items() if count < folds}
     if len(counts) - len(rare) < kind.least_labels:
-        few = f"folds={folds}: too few texts of {', '.join(map(repr, sorted(rare)))}"
-        raise UserError(f"{few}; take fewer folds, add texts or join labels")
+        raise UserError(f"folds={folds}: too few texts of {sorted(rare)}; take fewer folds")
     kept = {group for label, group in different if not rare.isdisjoint(kind.names(label))}
     judged = [place for place, group in enumerate(groups) if group not in kept]
     fold_of = np.full(len(rows), -1)

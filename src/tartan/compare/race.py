@@ -26,6 +26,7 @@ from tartan.compare.folds import (
 )
 from tartan.compare.outcome import Outcome
 from tartan.compare.plan import LEARNS_FROM_DEV, Plan, Request, StepCost, plan_of, write_experiment
+from tartan.data.labelled import write_trained_columns
 from tartan.data.thresholds import best_thresholds, judged, judged_apart, write_thresholds
 from tartan.errors import UserError
 from tartan.evaluation.metrics import check_metric
@@ -91,8 +92,7 @@ class Race:
         best = request.folder / "best"
         held_out = self._tables / "0" / "held_out.jsonl"
         self._train([chosen], self._tables / ALL, held_out, [f"hydra.run.dir={quoted(best)}"])
-        every = joined(raw, [chosen])  # dev was trained on here
-        thresholds = None
+        every, thresholds = joined(raw, [chosen]), None  # dev was trained on here
         if task.kind.lists_labels:
             thresholds = best_thresholds(every.probabilities[chosen], every.labels).tolist()
         write_thresholds(best / "classifier", task.labels, thresholds)
@@ -100,6 +100,7 @@ class Race:
         if test is not None:
             scores = judged(test.probabilities[chosen], thresholds)
             test = replace(test, probabilities={chosen: scores})
+        write_trained_columns(task.notes["columns"], best / "classifier")  # not those of the folds
         return Outcome(
             task, self._rows, fold_of.tolist(), request.methods, parts, methods, chosen, test, tfidf
         )

@@ -30,10 +30,9 @@ def stratified_splits(
     common = len(counts) - len(rare)
     sizes = {s: max(round(x * len(labels)), common) for s, x in shares.items()}
     left = [index for index, label in enumerate(labels) if label not in rare]
-    options, listed = " and ".join(f"task.{split}" for split in sizes), ", ".join(map(repr, rare))
+    options, listed = " and ".join(f"task.{s}" for s in sizes), ", ".join(map(repr, rare)) or "each"
     if common < min(2, len(counts)) or len(left) - sum(sizes.values()) < common:
-        named = f" of {listed}" if rare else ""
-        raise UserError(f"{source}: too few examples{named} for train and {options}")
+        raise UserError(f"{source}: too few examples of {listed} for train and {options}")
     if rare:
         log.warning("%s: too few examples of %s for %s; train has them", source, listed, options)
     for number, (split, size) in enumerate(sizes.items()):
