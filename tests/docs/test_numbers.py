@@ -16,7 +16,7 @@ import pytest
 
 from studies.estimate import LEAST_SEEDS, contrast_of
 from studies.page import BEST, means_of_few
-from studies.part import NO_BUDGET, TRAINER, Contrast, all_parts, read_part
+from studies.part import NO_BUDGET, SETFIT, TRAINER, Contrast, all_parts, read_part
 from studies.row import Row, read_rows
 from tartan.report.comparison import metric_label
 from tests.conftest import ROOT
@@ -70,11 +70,13 @@ def test_a_marked_number_is_that_of_the_rows(page, found):
 
 
 def test_numbers_are_marked():
-    assert {page.stem for page, _ in marked()} >= {"README", "faq", "algorithm"}
+    assert {page.stem for page, _ in marked()} >= {"README", "results", "algorithm"}
 
 
 def score_of(rows: list[Row], cell: str, base: str) -> str:
-    """Return a score as README has it, bold or with an arrow where decided."""
+    """Return a score as README has it, bold or with an arrow where decided; a dash for no rows."""
+    if not any(row.cell == cell for row in rows):
+        return "–"
     gain = contrast_of(Contrast(plus=[cell], minus=[base]), rows, "test")
     verdict = "not decided" if cell == base or gain is None else gain.verdict(0)
     forms = {"holds": "**{}**", "does not hold": "{} ↓"}
@@ -85,17 +87,18 @@ def score_of(rows: list[Row], cell: str, base: str) -> str:
 @pytest.mark.parametrize("part", [name for name, part in all_parts().items() if part.main])
 def test_the_table_of_readme_is_that_of_the_rows(part):
     cells = list(read_part(part).main.values())
-    rows = [row for cell in (f"{NO_BUDGET}/{TRAINER}", *cells) for row in rows_of(part, cell)]
+    trainer, setfit = f"{NO_BUDGET}/{TRAINER}", f"{NO_BUDGET}/{SETFIT}"
+    rows = [row for cell in (trainer, f"{setfit}@0", *cells) for row in rows_of(part, cell)]
     for seed in {row.seed for row in rows}:
         tried = [row for cell in cells for row in rows if (row.cell, row.seed) == (cell, seed)]
         best = max(tried, key=lambda row: row.dev)
         rows.append(best.model_copy(update={"setting": BEST}))
-    columns = [rows[0].cell, *cells, rows[-1].cell]
+    columns = [trainer, setfit, *cells, rows[-1].cell]
     line = [
         f"{NAMES.get(rows[0].task, rows[0].task)}, {metric_label(rows[0].metric)}",
         f"{rows[0].labelled:,}",
-        score_of(rows, columns[0], base=columns[0]),
-        *(score_of(rows, cell, base=cells[0]) for cell in columns[1:]),
+        *(score_of(rows, cell, base=cell) for cell in columns[:2]),
+        *(score_of(rows, cell, base=cells[0]) for cell in columns[2:]),
     ]
     assert f"| {' | '.join(line)} |" in (ROOT / "README.md").read_text(encoding="utf-8")
 
@@ -105,7 +108,8 @@ def test_the_means_over_tasks_of_readme_are_those_of_the_rows():
     rows = {name: read_rows(ROOT / "docs" / "results" / f"{name}.csv") for name in parts}
     means = means_of_few(parts, rows)
     main = list(parts["suspects"].main)
-    shown = " | ".join(f"{means[name]:.1f}" for name in ("Trainer's defaults", *main, BEST))
+    names = ("Trainer's defaults", "SetFit", *main, BEST)
+    shown = " | ".join(f"{means[name]:.1f}" for name in names)
     assert f"| mean of these | few | {shown} |" in (ROOT / "README.md").read_text(encoding="utf-8")
 
 
