@@ -44,8 +44,10 @@ def run_part(
             row = _row(cell, runs / cell.place, options)
         except UserError as error:
             print(f"error: {cell.place}: {error}", file=sys.stderr)
-        keep(path, [row] if row else [], planned)
-        failed += [] if row else [cell.place]
+        if row is None:
+            failed.append(cell.place)
+        else:
+            keep(path, [row], planned)
     return failed
 
 

@@ -50,7 +50,7 @@ def test_every_label_keeps_its_share_in_each_part(counts, share, seed, splits):
     ("counts", "share", "splits", "message"),
     [
         ({"a": 30, "b": 2}, 0.2, ("test", "dev"), "too few .*'b'"),
-        ({"a": 4, "b": 4}, 0.9, ("dev",), "too few examples of each"),
+        ({"a": 4, "b": 4}, 0.9, ("dev",), "too few examples are left for train"),
     ],
 )
 def test_labels_that_cannot_be_in_every_split_are_refused(counts, share, splits, message):

@@ -70,9 +70,7 @@ def fold_of_rows(rows: Sequence[Row], folds: int, kind: TaskKind) -> NDArray[np.
     return fold_of
 
 
-def write_folds(
-    task: TextTask, rows: Sequence[Row], fold_of: NDArray[np.int64], folder: Path
-) -> None:
+def write_folds(task: TextTask, rows: list[Row], fold_of: NDArray[np.int64], folder: Path) -> None:
     """Write `K/train.jsonl` and `K/held_out.jsonl` of each fold K, `all.jsonl` and `test.jsonl`.
 
     Texts without a label are in every table that is trained on; a held-out text is in none.

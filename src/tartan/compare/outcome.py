@@ -129,8 +129,7 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
                 predicted = kind.predicted(scores, outcome.task.labels)
                 column[frame["fold"] == fold] = [kind.shown(label) for label in predicted]
         frame[f"predicted_{method}"] = column
-    raced = frame["fold"].between(0, len(outcome.parts) - 1)
-    return frame[raced].sort_values("fold", kind="stable")
+    return frame[frame["fold"].isin(range(len(outcome.parts)))].sort_values("fold", kind="stable")
 
 
 def _recalibrate(outcome: Outcome, best: Path) -> None:

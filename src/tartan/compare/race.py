@@ -66,6 +66,8 @@ class Race:
             raise UserError("folds: a race takes at least 2")
         fold_of = fold_of_rows(self._rows, folds, task.kind)
         write_folds(task, self._rows, fold_of, self._tables)
+        if rare := int((fold_of < 0).sum()):
+            print(f"{rare} examples are not judged: their labels have fewer than {folds} texts")
         plan = self._planned()
         for method in request.methods:
             write_experiment(method, request, plan.steps[method])

@@ -30,9 +30,11 @@ def stratified_splits(
     common = len(counts) - len(rare)
     sizes = {s: max(round(x * len(labels)), common) for s, x in shares.items()}
     left = [index for index, label in enumerate(labels) if label not in rare]
-    options, listed = " and ".join(f"task.{s}" for s in sizes), ", ".join(map(repr, rare)) or "each"
-    if common < min(2, len(counts)) or len(left) - sum(sizes.values()) < common:
+    options, listed = " and ".join(f"task.{s}" for s in sizes), ", ".join(map(repr, rare))
+    if common < min(2, len(counts)):
         raise UserError(f"{source}: too few examples of {listed} for train and {options}")
+    if len(left) - sum(sizes.values()) < common:
+        raise UserError(f"{source}: too few examples are left for train beside {options}")
     if rare:
         log.warning("%s: too few examples of %s for %s; train has them", source, listed, options)
     for number, (split, size) in enumerate(sizes.items()):

@@ -118,7 +118,7 @@ class MaskedLM(Corruption, AtPositions):
             flat = self._corrupt(np.concatenate(originals), vocabulary, rng)
             ends = np.cumsum([len(ids) for ids in originals])[:-1]
             drawn = list(zip(*(np.split(values, ends) for values in flat), strict=True))
-        else:  # they depend on the seed and the text alone
+        else:  # masks depend on the seed and the text alone
             keys = (hashlib.sha256(ids.tobytes()).hexdigest() for ids in originals)
             rngs = (generator_for(mask_seed, "masks", key) for key in keys)
             pairs = zip(originals, rngs, strict=True)
