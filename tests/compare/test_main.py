@@ -58,7 +58,9 @@ def test_a_race_that_is_killed_goes_on_and_ends_with_a_classifier(options, tmp_p
     page = (folder / "comparison.md").read_text()
     assert "test texts" in page
     assert "TF-IDF" in page
-    assert "How it was chosen" in (folder / "best" / "classifier" / "README.md").read_text()
+    card = (folder / "best" / "classifier" / "README.md").read_text()
+    assert page.partition("\n\n")[2] in card
+    assert card.count("| dev |") == 1  # its digest; no score of texts that were trained on
     calibration = json.loads((folder / "best" / "result.json").read_text())["calibration"]
     assert calibration["examples"] == len(frame)  # the texts that were held out, not the last dev
 

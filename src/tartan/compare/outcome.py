@@ -35,7 +35,7 @@ class Outcome:
 
 
 def write_outcome(outcome: Outcome, folder: Path) -> str:
-    """Write the page, the predictions and the card's section, and return the page's text."""
+    """Write the page, the predictions and the card's results, and return the page's text."""
     sentence, chosen, metric = worth(outcome), outcome.chosen, outcome.task.metric
     scores = _scores(outcome).astype(str)
     rows = [scores.columns, ["---"] * len(scores.columns), *scores.values.tolist()]
@@ -69,9 +69,9 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
         _recalibrate(outcome, folder / "best")
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
-        before = card.read_text(encoding="utf-8").partition("\n## How it was chosen\n")[0]
-        note = "Scores on dev above are of texts that it was trained on; those below are not."
-        write_text_durably(card, f"{before}\n## How it was chosen\n\n{note}\n\n{section}")
+        before, results, after = card.read_text(encoding="utf-8").partition("\n## Results\n")
+        rest = "".join(after.partition("\n## ")[1:])  # the run's own are of texts it was trained on
+        write_text_durably(card, f"{before}{results}\n{section}{rest}")
     return text
 
 
