@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -60,6 +61,9 @@ def test_a_race_that_is_killed_goes_on_and_ends_with_a_classifier(options, tmp_p
     assert "TF-IDF" in page
     card = (folder / "best" / "classifier" / "README.md").read_text()
     assert page.partition("\n\n")[2] in card
+    right = (frame["predicted_" + page.split()[1]] == frame["label"]).groupby(frame["label"])
+    for label, recall in right.mean().items():
+        assert re.search(rf"\| {label} \| [\d.]+ \| {100 * recall:.1f} \|", page)
     assert card.count("| dev |") == 1  # its digest; no score of texts that were trained on
     calibration = json.loads((folder / "best" / "result.json").read_text())["calibration"]
     assert calibration["examples"] == len(frame)  # the texts that were held out, not the last dev

@@ -57,10 +57,7 @@ class Predictions:
         """Return each method's scores on the same random draws of examples, `(resamples,)`."""
         generator, count = np.random.default_rng(0), len(self.labels)
         draws = [generator.integers(count, size=count) for _ in range(RESAMPLES)]
-        return {
-            method: np.array([self._score(method, draw) for draw in draws])
-            for method in self.probabilities
-        }
+        return {m: np.array([self._score(m, d) for d in draws]) for m in self.probabilities}
 
     def _score(self, method: str, examples: NDArray[np.int64]) -> float:
         self.metric.reset()
@@ -101,9 +98,6 @@ def joined(parts: Sequence[Predictions], methods: Sequence[str]) -> Predictions:
     """Return the predictions of these methods for the examples of several folds together."""
     return Predictions(
         np.concatenate([part.labels for part in parts]),
-        {
-            method: np.concatenate([part.probabilities[method] for part in parts])
-            for method in methods
-        },
+        {one: np.concatenate([part.probabilities[one] for part in parts]) for one in methods},
         parts[0].metric,
     )

@@ -7,13 +7,14 @@ from statistics import fmean
 
 import numpy as np
 import pandas as pd
+from sklearn.metrics import precision_recall_fscore_support
 
 from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
 from tartan.evaluation.calibration import Calibration, calibrate, write_calibration
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels
-from tartan.files import CALIBRATION, read_json, write_durably, write_text_durably
+from tartan.files import CALIBRATION, escape_markdown, read_json, write_durably, write_text_durably
 from tartan.runs.result import read_result, write_result
 
 PAGE, OUT_OF_FOLD = "comparison.md", "out_of_fold.csv"
@@ -37,18 +38,19 @@ class Outcome:
 def write_outcome(outcome: Outcome, folder: Path) -> str:
     """Write the page, the predictions and the card's results, and return the page's text."""
     sentence, chosen, metric = worth(outcome), outcome.chosen, outcome.task.metric
-    scores = _scores(outcome).astype(str)
-    rows = [scores.columns, ["---"] * len(scores.columns), *scores.values.tolist()]
     lines = [
         *([sentence, ""] if sentence else []),
         f"{metric} on texts that were not trained on; `error` is the standard error "
         f"of the difference from {outcome.methods[0]} over the same texts.",
         "",
-        *(f"| {' | '.join(row)} |" for row in rows),
+        *_markdown(_scores(outcome)),
         "",
         f"{chosen}, the simplest method within one standard error of the best, was trained "
         f"on all {len(outcome.rows):,} labelled examples: `{folder / 'best' / 'classifier'}`.",
     ]
+    if outcome.task.kind.one_label:
+        lines += ["", f"{chosen}, label by label, on the same texts:", ""]
+        lines += _markdown(_by_label(outcome))
     if outcome.tf_idf:
         simple = f"{100 * fmean(outcome.tf_idf):.1f}, the mean of the folds"
         lines += ["", f"TF-IDF, with the settings that suit these texts best, has {simple}."]
@@ -95,6 +97,24 @@ def worth(outcome: Outcome) -> str:
         f"{high}): {best} against fine-tuning at equal cost, on {len(both.labels):,} labelled "
         f"examples (folds: {folds})."
     )
+
+
+def _markdown(frame: pd.DataFrame) -> list[str]:
+    rows = [frame.columns, ["---"] * frame.columns.size, *frame.astype(str).values.tolist()]
+    return [f"| {' | '.join(row)} |" for row in rows]
+
+
+def _by_label(outcome: Outcome) -> pd.DataFrame:
+    """Return what the chosen method reaches for each label, and the label's number of texts."""
+    every, labels = joined(outcome.parts, [outcome.chosen]), outcome.task.labels
+    predicted, codes = every.probabilities[outcome.chosen].argmax(1), range(len(labels))
+    *shares, texts = precision_recall_fscore_support(
+        every.labels, predicted, labels=codes, zero_division=0.0
+    )
+    shown = np.round(100 * np.array(shares).T, 1)
+    frame = pd.DataFrame(shown, columns=["precision", "recall", "F1"])
+    frame.insert(0, "label", [escape_markdown(label) for label in labels])
+    return frame.assign(texts=texts)
 
 
 def _scores(outcome: Outcome) -> pd.DataFrame:

@@ -38,9 +38,7 @@ class Passes:
     """
 
     def __init__(
-        self,
-        body: SharedBody,
-        seed: Callable[[Purpose, int], None] = lambda purpose, number: None,
+        self, body: SharedBody, seed: Callable[[Purpose, int], None] = lambda purpose, number: None
     ) -> None:
         self.body, self.parameters, self.seed = body, body.parameters, seed
         self.purpose: Purpose | None = None  # of what is computed now

@@ -53,12 +53,7 @@ def dropout_factors(shape: Sequence[int], p: float, dtype: torch.dtype) -> Tenso
 
 
 def dropout_attention(
-    query: Tensor,
-    key: Tensor,
-    value: Tensor,
-    allowed: Tensor | None,
-    factors: Tensor,
-    scale: float,
+    query: Tensor, key: Tensor, value: Tensor, allowed: Tensor | None, factors: Tensor, scale: float
 ) -> Tensor:
     """Return `(factors * softmax(scale * query @ key^T)) @ value`, computed in `factors`' type.
 

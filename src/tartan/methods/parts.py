@@ -41,10 +41,7 @@ _LIBRARIES = ("torchmetrics", "transformers", "torch", "lightning", "datasets", 
 GivenWeighting = type[Weighting] | partial[Any] | Node
 """A weighting's class, with arguments in a `functools.partial`, or a node of a config."""
 METRICS: Mapping[str, Node] = {
-    f"{average}_f1": {
-        TARGET: f"{classification.__name__}.MulticlassF1Score",
-        "average": average,
-    }
+    f"{average}_f1": {TARGET: f"{classification.__name__}.MulticlassF1Score", "average": average}
     for average in ("macro", "micro", "weighted")
 }
 """Metrics of every evaluation unless others are given, as in `conf/config.yaml`."""

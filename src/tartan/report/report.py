@@ -9,12 +9,7 @@ from statistics import fmean
 from tartan.errors import UserError
 from tartan.figures import save
 from tartan.files import check_written_folder
-from tartan.report.comparison import (
-    LEVEL,
-    Benchmark,
-    benchmarks_of,
-    best_against_others,
-)
+from tartan.report.comparison import LEVEL, Benchmark, benchmarks_of, best_against_others
 from tartan.report.paper import paper_table, paper_tables
 from tartan.report.pictures import Picture, pictures_of
 from tartan.report.runs import Folders, find_runs
