@@ -178,7 +178,7 @@ def race_row(cell: Cell, options: Sequence[str], folder: Path, commit: str) -> R
     asked = [
         f"task.train={quoted(folder / 'labels.csv')}", "task.empty_label=unlabelled",
         f"task.name={task.name}", f"task.metric={task.metric}", f"task.max_length={length}",
-        "encoder=minilm", f"folder={folder / 'race'}",
+        "encoder=minilm", f"folder={folder / 'race'}",  # which compare reads literally
     ]  # fmt: skip
     if isinstance(task.source, DocstringsTask):
         asked.append(f"auxiliary.dapt.path={quoted(task.source.domain_file(None))}")

@@ -7,13 +7,15 @@ from statistics import fmean
 
 import numpy as np
 import pandas as pd
-from sklearn.metrics import precision_recall_fscore_support
+from numpy.typing import NDArray
+from sklearn.metrics import confusion_matrix
 
 from tartan.compare.decision import Predictions, joined
 from tartan.compare.folds import Row
 from tartan.data.text_task import TextTask
 from tartan.evaluation.calibration import Calibration, calibrate, write_calibration
 from tartan.evaluation.label_quality import DOUBTFUL, doubtful_labels
+from tartan.evaluation.statistics import scores_by_class
 from tartan.files import CALIBRATION, escape_markdown, read_json, write_durably, write_text_durably
 from tartan.runs.result import read_result, write_result
 
@@ -38,6 +40,7 @@ class Outcome:
 def write_outcome(outcome: Outcome, folder: Path) -> str:
     """Write the page, the predictions and the card's results, and return the page's text."""
     sentence, chosen, metric = worth(outcome), outcome.chosen, outcome.task.metric
+    held_out = joined(outcome.parts, [chosen])
     lines = [
         *([sentence, ""] if sentence else []),
         f"{metric} on texts that were not trained on; `error` is the standard error "
@@ -50,7 +53,7 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     ]
     if outcome.task.kind.one_label:
         lines += ["", f"{chosen}, label by label, on the same texts:", ""]
-        lines += _markdown(_by_label(outcome))
+        lines += _markdown(_by_label(held_out, chosen, outcome.task.labels))
     if outcome.tf_idf:
         simple = f"{100 * fmean(outcome.tf_idf):.1f}, the mean of the folds"
         lines += ["", f"TF-IDF, with the settings that suit these texts best, has {simple}."]
@@ -64,11 +67,11 @@ def write_outcome(outcome: Outcome, folder: Path) -> str:
     frame = _out_of_fold(outcome)
     write_durably(folder / OUT_OF_FOLD, lambda path: frame.to_csv(path, index=False))
     if outcome.task.kind.one_label:
-        probabilities = joined(outcome.parts, [chosen]).probabilities[chosen]
         examples = frame[list(outcome.rows[0])]
+        probabilities = held_out.probabilities[chosen]
         doubtful = doubtful_labels(examples, probabilities, outcome.task.labels)
         write_durably(folder / DOUBTFUL, lambda path: doubtful.to_csv(path, index=False))
-        _recalibrate(outcome, folder / "best")
+        _recalibrate(probabilities, held_out.labels, folder / "best")
     card = folder / "best" / "classifier" / "README.md"
     if card.is_file():
         before, results, after = card.read_text(encoding="utf-8").partition("\n## Results\n")
@@ -104,17 +107,14 @@ def _markdown(frame: pd.DataFrame) -> list[str]:
     return [f"| {' | '.join(row)} |" for row in rows]
 
 
-def _by_label(outcome: Outcome) -> pd.DataFrame:
-    """Return what the chosen method reaches for each label, and the label's number of texts."""
-    every, labels = joined(outcome.parts, [outcome.chosen]), outcome.task.labels
-    predicted, codes = every.probabilities[outcome.chosen].argmax(1), range(len(labels))
-    *shares, texts = precision_recall_fscore_support(
-        every.labels, predicted, labels=codes, zero_division=0.0
-    )
-    shown = np.round(100 * np.array(shares).T, 1)
-    frame = pd.DataFrame(shown, columns=["precision", "recall", "F1"])
-    frame.insert(0, "label", [escape_markdown(label) for label in labels])
-    return frame.assign(texts=texts)
+def _by_label(held_out: Predictions, method: str, labels: Sequence[str]) -> pd.DataFrame:
+    """Return a method's precision, recall and F1 for each label [%], and its number of texts."""
+    predicted = held_out.probabilities[method].argmax(1)
+    counts = confusion_matrix(held_out.labels, predicted, labels=range(len(labels)))
+    frame = pd.DataFrame(scores_by_class(counts)).fillna(0.0)
+    shares = (100 * frame[["precision", "recall", "f1"]]).round(1).rename(columns={"f1": "F1"})
+    shares.insert(0, "label", [escape_markdown(label) for label in labels])
+    return shares.assign(texts=frame["support"])
 
 
 def _scores(outcome: Outcome) -> pd.DataFrame:
@@ -152,12 +152,12 @@ def _out_of_fold(outcome: Outcome) -> pd.DataFrame:
     return frame[frame["fold"].isin(range(len(outcome.parts)))].sort_values("fold", kind="stable")
 
 
-def _recalibrate(outcome: Outcome, best: Path) -> None:
+def _recalibrate(
+    probabilities: NDArray[np.floating], labels: NDArray[np.int64], best: Path
+) -> None:
     """Give the classifier the temperature of texts that its method was not trained on."""
     if not (best / CALIBRATION).is_file():
         return
-    predictions = joined(outcome.parts, [outcome.chosen])
-    probabilities, labels = predictions.probabilities[outcome.chosen], predictions.labels
     # a label can lack in what a fold trained on: then no temperature would help
     known = probabilities[np.arange(len(labels)), labels] > 0
     with np.errstate(divide="ignore"):
