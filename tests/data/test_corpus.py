@@ -86,7 +86,7 @@ def test_another_column_can_be_named_and_has_another_fingerprint(load, tmp_path)
     [
         ("c.txt", b"", "holds no texts"),
         ("c.pdf", b"a,b\n", "the name must end in .csv"),
-        ("c.jsonl", as_jsonl(["a"], "body"), "has no column 'text', only 'body', 'id'"),
+        ("c.jsonl", as_jsonl(["a"], "body"), "has no column='text', only 'body', 'id'"),
         ("c.jsonl", b'{"text": ["a", "b"]}\n', "line 1: "),
     ],
     ids=lambda value: value if isinstance(value, str) else "",

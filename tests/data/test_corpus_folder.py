@@ -140,7 +140,7 @@ def test_a_manifest_that_names_a_file_elsewhere_is_refused(folder, tmp_path, fil
 @pytest.mark.parametrize(
     ("table", "said"),
     [
-        (pa.table({"other": ["a"]}), "has no column 'text'"),
+        (pa.table({"other": ["a"]}), "has no column='text'"),
         (pa.table({"text": [1]}), "holds int64, not text"),
         (None, "is damaged"),
     ],

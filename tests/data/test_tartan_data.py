@@ -18,7 +18,7 @@ from tartan.objectives.masked_lm import MaskedLM
     ("given", "message"),
     [
         (datasets.Dataset.from_dict({"text": [1, 2]}), "column 'text' holds int64, not text"),
-        (datasets.Dataset.from_dict({"a": ["x"]}), r"no column 'text', only \['a'\]"),
+        (datasets.Dataset.from_dict({"a": ["x"]}), r"no column='text', only \['a'\]"),
         ([__file__, __file__], "^auxiliary dapt is a list of files; give a folder"),
         ([], "holds no texts"),
         (MaskedLM(), "no texts, path or data set: MaskedLM"),

@@ -118,7 +118,7 @@ def text_column(rows: datasets.Dataset, column: str, source: str) -> datasets.Da
     """Return the texts of a data set as its only column `text`, after checking that they are."""
     rows = rows.with_format(None)
     if column not in rows.column_names:
-        raise UserError(f"corpus {source} has no column {column!r}, only {rows.column_names}")
+        raise UserError(f"corpus {source} has no {column=}, only {rows.column_names}")
     kind = getattr(rows.features[column], "dtype", rows.features[column])
     if kind not in ("string", "large_string"):
         raise UserError(f"corpus {source}: column {column!r} holds {kind}, not text")
@@ -199,7 +199,7 @@ def _texts_in(file: Path, column: str) -> Iterator[str]:
     table = open_table(file, _KINDS)
     if table.columns and column not in table.columns:
         columns = ", ".join(map(repr, table.columns))
-        raise UserError(f"corpus {file} has no column {column!r}, only {columns}")
+        raise UserError(f"corpus {file} has no {column=}, only {columns}")
     for row in table.rows():
         value = row.values.get(column)
         missing = value is None or (isinstance(value, float) and math.isnan(value))
