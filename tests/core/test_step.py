@@ -163,3 +163,14 @@ def test_heads_get_their_own_gradient_unweighted_also_where_the_end_tasks_is_sha
         expected = torch.autograd.grad(loss, list(task.head.parameters()))
         for parameter, gradient in zip(task.head.parameters(), expected, strict=True):
             torch.testing.assert_close(parameter.grad, gradient)
+
+
+def test_a_meta_head_fitted_on_other_examples_needs_them():
+    ours = Setup(1, 16, packed=False)
+    names = [task.name for task in ours.tasks]
+    meta_head = MetaHead(ours.tasks[0].head, MetaHeadSettings(examples_from="rest"))
+    with pytest.raises(ValueError, match="meta_head_batch"):
+        take_step(
+            ours.body, ours.tasks, {name: ours.batch(name, 0) for name in names}, Meta(names),
+            seed=reseed(0), meta_head=meta_head, meta_batch=ours.batch("meta", 0),
+        )  # fmt: skip

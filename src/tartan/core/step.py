@@ -80,10 +80,11 @@ class Step:
         end_task, meta_head, b_val = self.tasks[0], self.meta_head, self.batch.meta_batch
         if meta_head is None or b_val is None:
             raise ValueError("a meta-gradient needs a meta head and a validation batch")
+        fits_on_batch = self.batch.meta_head_batch is None
+        if fits_on_batch and meta_head.settings.extra_examples:
+            raise ValueError("a meta head with examples_from='rest' needs a meta_head_batch")
         separate = meta_head.settings.kind == "separate"
-        # the gradient on the end task's own batch, whose features phi* is fitted on
-        fits_on_batch = separate and self.batch.meta_head_batch is None
-        g_end = self._of_end_task = self._gradient(end_task, keep=fits_on_batch)
+        g_end = self._of_end_task = self._gradient(end_task, keep=separate and fits_on_batch)
         phi_star = self._fitted(meta_head, g_end.read) if separate else end_task.head
         through_phi_star = replace(end_task, head=phi_star)
         self._meta = self.passes.gradient(Purpose("meta_gradient"), through_phi_star, b_val)
