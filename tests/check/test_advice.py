@@ -117,8 +117,8 @@ def test_the_advice_for_small_encoders_rests_on_the_rows_of_the_study():
     chemprot, news = gain("chemprot_few", "3x/tapt"), gain("hyperpartisan_few", "3x/tapt")
     docstrings, own = gain("docstrings", "3x/dapt_tapt_10"), gain("suspects", "3x/tapt_labelled")
     docstrings_own = gain("docstrings", "3x/tapt")
-    assert first[1] > 0
-    undecided = (arc, chemprot, news, docstrings, own, docstrings_own)
+    assert first[1] > 0 > docstrings[2]
+    undecided = (arc, chemprot, news, own, docstrings_own)
     assert all(low < 0 < high for _, low, high in undecided)
     for ending in ("and domain text", "and rows without a label"):
         assert f"gained {first[0]:.1f} points" in reason(ending)
