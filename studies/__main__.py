@@ -62,7 +62,8 @@ def _write(results: Path) -> None:
     ):
         write_text_durably(results.with_name(f"{name}.md"), text)
     save(draw_differences(parts, rows), results / "differences.svg")
-    for name, own in {**rows, "cost": main_rows(parts, rows)}.items():
+    drawn = {name: own for name, own in rows.items() if not parts[name].trials}
+    for name, own in {**drawn, "cost": main_rows(parts, rows)}.items():
         picture = draw_costs(own)
         if picture is not None:
             save(picture, results / f"{name}.svg")

@@ -110,6 +110,13 @@ def has_runs(question: Question, rows: Sequence[Row]) -> bool:
     return any(contrast_of(one, rows, question.of) for one in question.contrasts.values())
 
 
+def expected_best(values: Sequence[float], trials: int) -> float:
+    """Return the expected maximum of `trials` values drawn with replacement (Dodge et al. 2019)."""
+    ordered, count = sorted(values), len(values)
+    chance = [(place / count) ** trials for place in range(count + 1)]
+    return sum(v * (chance[i] - chance[i - 1]) for i, v in enumerate(ordered, 1))
+
+
 def markdown_table(rows: Sequence[Mapping[str, str]], left: int) -> str:
     """Return rows of equal columns as a table; all columns but the first `left` are numbers."""
     return markdown_of(

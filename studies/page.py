@@ -20,6 +20,7 @@ from studies.estimate import (
     SeedMean,
     answer,
     contrast_of,
+    expected_best,
     has_runs,
     markdown_table,
     mean_of,
@@ -258,8 +259,11 @@ def _part(name: str, part: Part, rows: Sequence[Row]) -> dict[str, object]:
     done = len(planned & {row.key for row in rows})
     rest = "" if done == len(planned) else f"; `make study PART={name}` trains the rest"
     about = {key: " ".join(own.about.split()) for key, own in part.settings.items() if own.about}
-    blocks = list(_scores(rows))
-    if any(row.tflop is not None for row in rows):
+    blocks = [] if part.trials else list(_scores(rows))
+    if part.trials and rows:
+        lines = [_trials_line(part, members) for members in _cells(rows).values()]
+        blocks.append(markdown_table(lines, left=1))
+    elif any(row.tflop is not None for row in rows):
         blocks.append(f"![Metric on test against the cost of training](results/{name}.svg)")
     blocks += _questions(part, rows)
     return {
@@ -335,6 +339,21 @@ def _learning_line(own: Sequence[Row]) -> dict[str, str]:
         "auxiliary norm": mean_of([row.auxiliary_norm for row in own], ".2f"),
         "cosine": mean_of([row.end_task_cosine for row in own], "+.3f"),
         "best on dev after [%]": mean_of([row.best_at for row in own], ".0f", 100),
+    }
+
+
+def _trials_line(part: Part, own: Sequence[Row]) -> dict[str, str]:
+    """Return what the trials of a setting gave on dev, and the best one's draws."""
+    dev, options = [row.dev for row in own], part.settings[own[0].setting].options + part.options
+    best = max(own, key=lambda row: row.dev).seed
+    drawn = [n for n in part.trials if any(option.endswith(f"=${n}") for option in options)]
+    return {
+        "setting": own[0].setting,
+        "trials": str(len(own)),
+        "worst": f"{100 * min(dev):.1f}",
+        **{f"best of {n}": f"{100 * expected_best(dev, n):.1f}" for n in (1, 2, 4, 8)},
+        "best": f"{100 * max(dev):.1f}",
+        "drawn there": ", ".join(f"{name} {part.trials[name][best]}" for name in drawn),
     }
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from string import Template
 from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
@@ -91,6 +92,7 @@ class Part(_Described):
     batch_size: Whole
     options: list[str]
     beside: list[Beside] = Field(default_factory=list)
+    trials: dict[str, list[float | int | str]] = Field(default_factory=dict)
     budgets: dict[str, Budget] = Field(min_length=1)
     settings: dict[str, Setting] = Field(min_length=1)
     main: dict[str, str] = Field(default_factory=dict)
@@ -181,7 +183,9 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
                     continue
                 if any(own.seeds is not None and seed >= own.seeds for own in (spent, content)):
                     continue
-                options = (*_options(part, content, spent), f"seed={seed}")
+                drawn = {name: values[seed] for name, values in part.trials.items()}
+                options = (Template(o).safe_substitute(drawn) for o in _options(part, content, spent))
+                options = (*options, f"seed={seed}")
                 yield Cell(name, budget, setting, seed, content.method, options)
 
 
