@@ -62,11 +62,7 @@ def _write(results: Path) -> None:
     ):
         write_text_durably(results.with_name(f"{name}.md"), text)
     save(draw_differences(parts, rows), results / "differences.svg")
-    drawn = {name: own for name, own in rows.items() if not parts[name].trials}
-    for name, own in {**drawn, "cost": main_rows(parts, rows)}.items():
-        picture = draw_costs(own)
-        if picture is not None:
-            save(picture, results / f"{name}.svg")
+    save(draw_costs(main_rows(parts, rows)), results / "cost.svg")
     print(results.with_name(f"{results.name}.md"))
 
 

@@ -6,7 +6,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
-from statistics import fmean, stdev
+from statistics import fmean
 from typing import Any
 
 import pandas as pd
@@ -35,13 +35,8 @@ from tartan.report.comparison import metric_label
 from tartan.report.tables import plural
 
 
-def draw_costs(rows: Sequence[Row]) -> Figure | None:
-    """Draw each setting's mean over seeds at each budget, with one standard deviation.
-
-    Runs without a cost (TF-IDF) are dotted horizontal lines.
-    """
-    if all(row.tflop is None for row in rows):
-        return None
+def draw_costs(rows: Sequence[Row]) -> Figure:
+    """Draw each setting's mean over seeds at each budget, with one standard deviation."""
     panels = list(dict.fromkeys((row.task, row.labelled) for row in rows))
     settings = dict.fromkeys(row.setting for row in rows)
     picture, all_axes = figure(2.2 + 4.4 * len(panels), 4.6, columns=len(panels))
@@ -126,27 +121,11 @@ def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: dict[str, Any]) -> Non
     """Draw the budgets of a setting from the cheapest on, whose means a line joins."""
     if not rows:
         return
+    values = pd.DataFrame([(r.budget, r.tflop, 100 * r.test) for r in rows], columns=list("bct"))
+    of = values.groupby("b").agg(cost=("c", "mean"), mean=("t", "mean"), spread=("t", "std"))
+    of = of.sort_values("cost").fillna({"spread": 0.0})
     label = figure_text(rows[0].setting)
-    costs = {
-        row.budget: fmean(r.tflop or 0.0 for r in rows if r.budget == row.budget) for row in rows
-    }
-    if not any(costs.values()):
-        axes.axhline(_mean(rows), color=drawn["color"], linestyle=":", label=label)
-        return
-    budgets = sorted(costs, key=lambda budget: costs[budget])
-    of_budgets = [[row for row in rows if row.budget == budget] for budget in budgets]
-    axes.errorbar(
-        [costs[budget] for budget in budgets],
-        [_mean(own) for own in of_budgets],
-        [100 * stdev(row.test for row in own) if len(own) > 1 else 0.0 for own in of_budgets],
-        **drawn,
-        capsize=3,
-        label=label,
-    )
-
-
-def _mean(rows: Sequence[Row]) -> float:
-    return 100 * fmean(row.test for row in rows)
+    axes.errorbar(of["cost"], of["mean"], of["spread"], **drawn, capsize=3, label=label)
 
 
 BEST = "best on dev"
@@ -259,13 +238,11 @@ def _part(name: str, part: Part, rows: Sequence[Row]) -> dict[str, object]:
     done = len(planned & {row.key for row in rows})
     rest = "" if done == len(planned) else f"; `make study PART={name}` trains the rest"
     about = {key: " ".join(own.about.split()) for key, own in part.settings.items() if own.about}
-    blocks = [] if part.trials else list(_scores(rows))
     if part.trials and rows:
         lines = [_trials_line(part, members) for members in _cells(rows).values()]
-        blocks.append(markdown_table(lines, left=1))
-    elif any(row.tflop is not None for row in rows):
-        blocks.append(f"![Metric on test against the cost of training](results/{name}.svg)")
-    blocks += _questions(part, rows)
+        blocks = [markdown_table(lines, left=1)]
+    else:
+        blocks = [*_scores(rows), *_questions(part, rows)]
     return {
         "title": part.title,
         "summary": part.summary.strip(),

@@ -184,7 +184,9 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
                 if any(own.seeds is not None and seed >= own.seeds for own in (spent, content)):
                     continue
                 drawn = {name: values[seed] for name, values in part.trials.items()}
-                options = (Template(o).safe_substitute(drawn) for o in _options(part, content, spent))
+                options = (
+                    Template(o).safe_substitute(drawn) for o in _options(part, content, spent)
+                )
                 options = (*options, f"seed={seed}")
                 yield Cell(name, budget, setting, seed, content.method, options)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import hashlib
-import io
 import json
 import math
 from collections.abc import Iterable
@@ -12,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-from pydantic import Field, FiniteFloat, ValidationError
+from pydantic import Field, FiniteFloat
 
 from tartan.core.task_names import END_TASK
 from tartan.errors import UserError
-from tartan.files import Plain, read_bytes, read_json, violation, write_durably
+from tartan.files import Plain, read_json, write_durably
 from tartan.report.runs import read_run, read_steps
 from tartan.runs.result import Result
 
@@ -182,21 +181,11 @@ def read_rows(path: Path) -> list[Row]:
     """Return the rows of a part's file; none if it does not exist."""
     if not path.is_file():
         return []
-    rows: dict[tuple[str, str, int], Row] = {}
-    table = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8"), newline=""), strict=True)
-    for line, entries in enumerate(table, 2):
-        unknown = entries.keys() - Row.model_fields.keys()
-        try:
-            if unknown:
-                raise UserError(f"there is no column {', '.join(map(str, unknown))}")
-            row = Row.model_validate_strings({n: value for n, value in entries.items() if value})
-            if row.key in rows:
-                raise UserError(f"{row.cell}, seed {row.seed}, again")
-        except (UserError, ValidationError) as error:
-            told = violation(error) if isinstance(error, ValidationError) else error
-            raise UserError(f"{path.name}, line {line}: {told}") from error
-        rows[row.key] = row
-    return list(rows.values())
+    with path.open(encoding="utf-8", newline="") as file:
+        return [
+            Row.model_validate_strings({name: value for name, value in entries.items() if value})
+            for entries in csv.DictReader(file, strict=True)
+        ]
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

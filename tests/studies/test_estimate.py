@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import pytest
 
-from studies.estimate import answer, contrast_of
+from studies.estimate import answer, contrast_of, expected_best
 from studies.part import Contrast, Question
 from tests.studies.made_up_rows import rows
 
@@ -57,3 +59,10 @@ def test_a_statement_needs_all_of_its_contrasts_and_fails_with_one():
     assert answer(question(good=good), own) == "holds"
     assert answer(question(good=good, absent=absent), own) == "not decided"
     assert answer(question(good=good, absent=absent, bad=bad), own) == "does not hold"
+
+
+@pytest.mark.parametrize("trials", [1, 2, 3])
+def test_the_expected_best_is_the_mean_over_all_ways_to_draw_that_many(trials):
+    values = [0.4, 0.1, 0.4, 0.3]
+    drawn = [max(chosen) for chosen in product(values, repeat=trials)]
+    assert expected_best(values, trials) == pytest.approx(sum(drawn) / len(drawn))

@@ -70,3 +70,24 @@ def test_stages_share_a_budget_equally_and_only_those_with_the_end_task_are_eval
         "method.stages.finetune.evaluate_every=25",
         "method.stages.finetune.patience=2",
     } <= cells["toy/end/finetune/seed0"]
+
+
+def test_each_seed_of_a_search_takes_its_own_draws(tmp_path):
+    content = copy.deepcopy(PART) | {"trials": {"rate": [0.1, 0.2], "kind": ["first", "mean"]}}
+    content["options"] += ["classifier.pooling=$kind", "task.split_seed=${seed}"]
+    content["settings"]["finetune"]["options"] = ["encoder.lr.finetune=$rate"]
+    part = read_part("toy", write_part(tmp_path, content))
+    drawn = {
+        (cell.seed, option.partition("=")[2])
+        for cell in cells_of("toy", part)
+        for option in cell.overrides
+        if option.startswith(("encoder.lr", "classifier.pooling", "task.split_seed"))
+    }
+    assert drawn == {
+        (0, "0.1"),
+        (1, "0.2"),
+        (0, "first"),
+        (1, "mean"),
+        (0, "${seed}"),
+        (1, "${seed}"),
+    }
