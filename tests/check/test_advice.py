@@ -117,13 +117,13 @@ def test_the_advice_for_small_encoders_rests_on_the_rows_of_the_study():
     chemprot, news = gain("chemprot_few", "3x/tapt"), gain("hyperpartisan_few", "3x/tapt")
     docstrings, own = gain("docstrings", "3x/dapt_tapt_10"), gain("suspects", "3x/tapt_labelled")
     docstrings_own = gain("docstrings", "3x/tapt")
-    assert first[1] > 0 > docstrings[2]
-    undecided = (arc, chemprot, news, own, docstrings_own)
+    assert first[1] > 0 > max(docstrings[2], chemprot[2])
+    undecided = (arc, news, own, docstrings_own)
     assert all(low < 0 < high for _, low, high in undecided)
     for ending in ("and domain text", "and rows without a label"):
         assert f"gained {first[0]:.1f} points" in reason(ending)
-    words = f"gained {news[0]:.1f} on HyperPartisan and {arc[0]:.1f} on ACL-ARC and "
-    words += f"lost {-chemprot[0]:.1f} on ChemProt"
+    assert f"lost {-chemprot[0]:.1f} on ChemProt" in reason("and rows without a label")
+    words = f"gained {news[0]:.1f} on HyperPartisan and {arc[0]:.1f} on ACL-ARC"
     assert words in reason("and rows without a label")
     assert f"lost {-docstrings[0]:.1f} on docstrings" in reason("and domain text")
     words = f"gained {own[0]:.1f} points on SciERC and lost {-docstrings_own[0]:.1f} on docstrings"
