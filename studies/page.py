@@ -17,6 +17,7 @@ from matplotlib.ticker import LogFormatter
 
 from studies.estimate import (
     LEAST_SEEDS,
+    NONE,
     SeedMean,
     answer,
     contrast_of,
@@ -324,11 +325,16 @@ def _trials_line(part: Part, own: Sequence[Row]) -> dict[str, str]:
     dev, options = [row.dev for row in own], part.settings[own[0].setting].options + part.options
     best = max(own, key=lambda row: row.dev).seed
     drawn = [n for n in part.trials if any(option.endswith(f"=${n}") for option in options)]
+
+    def best_of(count: int) -> str:
+        return f"{100 * expected_best(dev, count):.1f}" if count <= len(dev) else NONE
+
     return {
         "setting": own[0].setting,
         "trials": str(len(own)),
         "worst": f"{100 * min(dev):.1f}",
-        **{f"best of {n}": f"{100 * expected_best(dev, n):.1f}" for n in (1, 2, 4, 8)},
+        "mean": f"{100 * fmean(dev):.1f}",
+        **{f"best of {n}, expected": best_of(n) for n in (2, 4, 8)},
         "best": f"{100 * max(dev):.1f}",
         "drawn there": ", ".join(f"{name} {part.trials[name][best]}" for name in drawn),
     }
