@@ -181,13 +181,11 @@ def cells_of(name: str, part: Part) -> Iterator[Cell]:
             for setting, content in part.settings.items():
                 if content.budgets is not None and budget not in content.budgets:
                     continue
-                if any(own.seeds is not None and seed >= own.seeds for own in (spent, content)):
+                if any(one.seeds is not None and seed >= one.seeds for one in (spent, content)):
                     continue
                 drawn = {name: values[seed] for name, values in part.trials.items()}
-                options = (
-                    Template(o).safe_substitute(drawn) for o in _options(part, content, spent)
-                )
-                options = (*options, f"seed={seed}")
+                own = _options(part, content, spent)
+                options = (*(Template(o).safe_substitute(drawn) for o in own), f"seed={seed}")
                 yield Cell(name, budget, setting, seed, content.method, options)
 
 
