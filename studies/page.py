@@ -17,7 +17,6 @@ from matplotlib.ticker import LogFormatter
 
 from studies.estimate import (
     LEAST_SEEDS,
-    NONE,
     SeedMean,
     answer,
     contrast_of,
@@ -122,11 +121,11 @@ def _draw_setting(axes: Axes, rows: Sequence[Row], drawn: dict[str, Any]) -> Non
     """Draw the budgets of a setting from the cheapest on, whose means a line joins."""
     if not rows:
         return
-    values = pd.DataFrame([(r.budget, r.tflop, 100 * r.test) for r in rows], columns=list("bct"))
-    of = values.groupby("b").agg(cost=("c", "mean"), mean=("t", "mean"), spread=("t", "std"))
+    budgets = pd.DataFrame([row.model_dump() for row in rows]).groupby("budget")
+    of = budgets.agg(cost=("tflop", "mean"), mean=("test", "mean"), spread=("test", "std"))
     of = of.sort_values("cost").fillna({"spread": 0.0})
     label = figure_text(rows[0].setting)
-    axes.errorbar(of["cost"], of["mean"], of["spread"], **drawn, capsize=3, label=label)
+    axes.errorbar(of["cost"], 100 * of["mean"], 100 * of["spread"], **drawn, capsize=3, label=label)
 
 
 BEST = "best on dev"
@@ -325,16 +324,13 @@ def _trials_line(part: Part, own: Sequence[Row]) -> dict[str, str]:
     dev, options = [row.dev for row in own], part.settings[own[0].setting].options + part.options
     best = max(own, key=lambda row: row.dev).seed
     drawn = [n for n in part.trials if any(option.endswith(f"=${n}") for option in options)]
-
-    def best_of(count: int) -> str:
-        return f"{100 * expected_best(dev, count):.1f}" if count <= len(dev) else NONE
-
+    expected = {n: [expected_best(dev, n)] if n <= len(dev) else [] for n in (2, 4, 8)}
     return {
         "setting": own[0].setting,
         "trials": str(len(own)),
         "worst": f"{100 * min(dev):.1f}",
         "mean": f"{100 * fmean(dev):.1f}",
-        **{f"best of {n}, expected": best_of(n) for n in (2, 4, 8)},
+        **{f"best of {n}, expected": mean_of(v, ".1f", 100) for n, v in expected.items()},
         "best": f"{100 * max(dev):.1f}",
         "drawn there": ", ".join(f"{name} {part.trials[name][best]}" for name in drawn),
     }

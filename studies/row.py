@@ -36,7 +36,7 @@ class CellNote(Plain):
     commit: str
 
 
-class Row(Plain):
+class Row(Plain, extra="forbid"):
     """A finished run of the study; `studies/README.md` says what its columns are."""
 
     budget: str
@@ -182,10 +182,13 @@ def read_rows(path: Path) -> list[Row]:
     if not path.is_file():
         return []
     with path.open(encoding="utf-8", newline="") as file:
-        return [
+        rows = [
             Row.model_validate_strings({name: value for name, value in entries.items() if value})
             for entries in csv.DictReader(file, strict=True)
         ]
+    if len({row.key for row in rows}) < len(rows):
+        raise UserError(f"{path.name} has two rows of a cell")
+    return rows
 
 
 def write_rows(path: Path, rows: Iterable[Row]) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic import ValidationError
 
 from studies.row import CELL, CellNote, learning_of, read_rows, row_of, write_rows
+from tartan.errors import UserError
 from tartan.report.runs import read_run
 from tests.report.made_up_runs import config_of, result_of, write_run
 from tests.studies.made_up_rows import row
@@ -55,6 +57,14 @@ def test_rows_are_read_as_they_were_written(tmp_path):
     write_rows(tmp_path / "rows.csv", written)
     assert read_rows(tmp_path / "rows.csv") == written
     assert read_rows(tmp_path / "other.csv") == []
+    write_rows(tmp_path / "twice.csv", [*written, written[0]])
+    with pytest.raises(UserError, match=r"twice\.csv"):
+        read_rows(tmp_path / "twice.csv")
+    (tmp_path / "wide.csv").write_text(
+        (tmp_path / "rows.csv").read_text().replace("commit", "who", 1)
+    )
+    with pytest.raises(ValidationError, match="who"):
+        read_rows(tmp_path / "wide.csv")
 
 
 def learned(folder, method, lines):
