@@ -137,6 +137,17 @@ def test_weights_are_not_rounded_to_the_type_of_the_logits(dtype, autocast):
     assert head.weight.grad.isfinite().all()
 
 
+def test_adjusted_logits_add_the_log_frequencies_of_the_labels():
+    """The loss is `-log(n_y exp(f_y) / sum_c n_c exp(f_c))`, equation 10 of Menon et al. 2021."""
+    head, features = torch.nn.Linear(5, 3).double(), torch.randn(8, 5).double()
+    labels = torch.tensor([0, 1, 2, 2, 1, 0, 0, 1])
+    weights = class_weights("balanced", LABELS, COUNTS)
+    objective = Classification(3, class_weights=weights, logit_adjustment=True)
+    shares = torch.tensor(COUNTS) * head(features).exp()
+    expected = -(shares[range(8), labels] / shares.sum(1)).log()
+    torch.testing.assert_close(objective.losses(None, head, features, labels), expected)
+
+
 @pytest.mark.parametrize("micro", [3, 8])
 def test_the_gradient_of_a_weighted_batch_does_not_depend_on_how_it_is_split(micro):
     """It is that of the sum of weighted losses, divided by the number of examples."""

@@ -132,6 +132,18 @@ def test_classes_of_ones_own_have_to_be_of_the_right_kind(data_dir, cache_dir):
         assert said in error_of(checked, config)
 
 
+def test_adjusted_logits_take_balanced_weights_unless_others_are_given(prepared):
+    adjusted = "classifier.logit_adjustment=true"
+    found = [
+        prepared("finetune", *more).classification.class_weights
+        for more in ([adjusted], ["classifier.class_weights=balanced"], [])
+    ]
+    assert found[0] == found[1]
+    assert found[2] is None
+    given = prepared("finetune", adjusted, "classifier.class_weights=[1,2,3]").classification
+    assert given.class_weights[1] == pytest.approx(2 * given.class_weights[0])
+
+
 def test_auxiliaries_that_no_stage_trains_are_not_read(prepared):
     nowhere = "auxiliary.dapt.path=/nowhere/corpus.txt"
     assert prepared("finetune", "auxiliary=dapt", nowhere).auxiliaries == {}

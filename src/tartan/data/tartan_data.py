@@ -102,8 +102,7 @@ class TartanData(TaskData):
         size_seed: seed of the choice of a part of the unlabelled text.
         column: the column of unlabelled texts, in files and data sets that have several.
         dropout: probability, in the end task's head.
-        class_weights: `balanced`; a weight for each label by name; or a list of weights in the
-            order of the labels, which are sorted; None for equal ones.
+        class_weights: see `Supervised`; the labels' order is the sorted one.
         name: the task's name in messages.
         sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
             `evaluation_batch_size`, `packed`, `epoch_steps`.

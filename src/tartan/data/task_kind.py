@@ -159,8 +159,8 @@ def check_no_label_options(objective: Any) -> None:
     """Check that options of single labels were not given for another kind."""
     if objective.class_weights is not None or objective.label_smoothing:
         raise UserError(
-            "classifier: class_weights and label_smoothing are of single labels, and not of "
-            f"task.kind={objective.kind}"
+            "classifier: class_weights, logit_adjustment and label_smoothing are of single labels, "
+            f"not of task.kind={objective.kind}"
         )
 
 

@@ -4,7 +4,7 @@ import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import Any, Literal, TypeAlias, Unpack
 
 import numpy as np
@@ -39,8 +39,8 @@ def class_weights(
 ) -> tuple[float, ...] | None:
     """Return the weights in index order, scaled so that their mean over training examples is 1.
 
-    With this scale the loss is as large as an unweighted one, so that the same learning rates suit.
-    `labels` are names in index order, of which `counts` training examples have each.
+    Then the same learning rates suit. `labels` are names in index order, of which `counts` training
+    examples have each.
     """
     weights: Any = class_weights
     if weights is None:
@@ -65,46 +65,42 @@ def class_weights(
     return tuple(weight / mean for weight in weights)
 
 
-@lru_cache(maxsize=8)
-def _on_device(weights: tuple[float, ...], device: torch.device, dtype: torch.dtype) -> Tensor:
-    """Return class weights as a tensor `(classes,)`, which is copied to the device once."""
-    with torch.inference_mode(False):  # the cached tensor may be used in training later
-        return torch.tensor(weights, device=device, dtype=dtype)
-
-
 class Supervised:
     """Predicts `labels` with cross-entropy; a unit is an example (see `core.task.Objective`).
 
-    With class weights `w`, the loss of a unit with label `y` is `w_y` times its cross-entropy; that
-    of a batch is their sum divided by the number of examples, not by the sum of the weights, so
-    that it does not depend on how a batch is split.
+    With class weights `w`, the loss of a unit with label `y` is `w_y` times its cross-entropy, and
+    a batch's is their sum over the number of examples, so that it can be split in any way. With
+    `logit_adjustment` it is the unweighted cross-entropy of `logits - log w` (Menon et al. 2021,
+    arXiv 2007.07314, equation 10).
 
     Attributes:
         class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
-            None for equal ones. In training they are in index order, with mean 1 over the training
-            examples.
+            None for equal ones. Losses have them in index order, with mean 1 over all examples.
         label_smoothing: share of a target that all labels get alike, in training.
+        logit_adjustment: whether weights, if None `balanced`, move logits and weigh no losses.
     """
 
     class_weights: ClassWeights = None
     label_smoothing: Below1 = 0.0
+    logit_adjustment: bool = False
 
     def targets(self, inputs: Inputs) -> Tensor:
         labels: Tensor = inputs["labels"]
         return labels
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
-        """Return the cross-entropy of each example, times its label's weight: `(examples,)`."""
-        logits = head(features)
+        """Return the loss of each example, `(examples,)`."""
+        logits, given = head(features), self.class_weights
+        assert not isinstance(given, str | Mapping), "resolved before training"
+        # `cross_entropy` would want weights of the logits' type
+        dtype = torch.promote_types(logits.dtype, torch.float32)
+        weights = None if given is None else torch.tensor(given, dtype=dtype, device=logits.device)
+        if weights is not None and self.logit_adjustment:
+            logits, weights = logits - weights.log(), None
         losses = F.cross_entropy(
             logits, targets, reduction="none", label_smoothing=self.label_smoothing
         )
-        if self.class_weights is None:
-            return losses
-        assert not isinstance(self.class_weights, str | Mapping), "resolved before training"
-        # not the logits' type, nor an argument of `cross_entropy`, which wants them of that type
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        return losses * _on_device(tuple(self.class_weights), logits.device, dtype)[targets]
+        return losses if weights is None else losses * weights[targets]
 
 
 class TextClassifier(Supervised, ABC):
@@ -144,6 +140,7 @@ class Classification(Checked, TextClassifier):
         dropout: dropout probability of the head (paper: 0.1 or 0.3).
         class_weights: see `Supervised`.
         label_smoothing: see `Supervised`.
+        logit_adjustment: see `Supervised`.
         pooling: see `TextClassifier`.
     """
 
@@ -154,6 +151,7 @@ class Classification(Checked, TextClassifier):
     class_weights: ClassWeights = None
     label_smoothing: Below1 = 0.0
     pooling: Pooling = "first"
+    logit_adjustment: bool = False
 
     def new_head(self, encoder: TextEncoder) -> nn.Module:
         return encoder.new_classifier_head(

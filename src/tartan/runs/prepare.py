@@ -241,7 +241,8 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         task = source.load()
         head: Any = OmegaConf.to_container(config.classifier, resolve=True)
         options: dict[str, Any] = {"classes": len(task.labels)}
-        if (weights := head.pop("class_weights", None)) is not None:
+        usual: Any = "balanced" if head.get("logit_adjustment") else None
+        if weights := head.pop("class_weights", None) or usual:
             options["class_weights"] = class_weights(weights, task.labels, task.label_counts)
         classification = build(head, "classifier", **options)
         classification = kind.objective(classification, task.train.labels)
