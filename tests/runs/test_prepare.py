@@ -142,6 +142,7 @@ def test_adjusted_logits_take_balanced_weights_unless_others_are_given(prepared)
     assert found[2] is None
     given = prepared("finetune", adjusted, "classifier.class_weights=[1,2,3]").classification
     assert given.class_weights[1] == pytest.approx(2 * given.class_weights[0])
+    assert "has 0 weights" in error_of(prepared, "finetune", "classifier.class_weights=[]")
 
 
 def test_auxiliaries_that_no_stage_trains_are_not_read(prepared):

@@ -102,7 +102,7 @@ class TartanData(TaskData):
         size_seed: seed of the choice of a part of the unlabelled text.
         column: the column of unlabelled texts, in files and data sets that have several.
         dropout: probability, in the end task's head.
-        class_weights: see `Supervised`; the labels' order is the sorted one.
+        class_weights: `balanced`, or a weight for each label, by name or in sorted order, or None.
         name: the task's name in messages.
         sizes: other fields of `BatchSizes`: `meta_batch_size`, `micro_batch_size`,
             `evaluation_batch_size`, `packed`, `epoch_steps`.

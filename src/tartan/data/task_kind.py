@@ -155,12 +155,12 @@ class TaskKind:
         return [labels[index] for index in scores.argmax(axis=1)]
 
 
-def check_no_label_options(objective: Any) -> None:
+def check_no_label_options(given: Any) -> None:
     """Check that options of single labels were not given for another kind."""
-    if objective.class_weights is not None or objective.label_smoothing:
+    if given.class_weights is not None or given.label_smoothing or given.logit_adjustment:
         raise UserError(
             "classifier: class_weights, logit_adjustment and label_smoothing are of single labels, "
-            f"not of task.kind={objective.kind}"
+            f"not of task.kind={given.kind}"
         )
 
 

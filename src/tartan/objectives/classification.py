@@ -39,8 +39,8 @@ def class_weights(
 ) -> tuple[float, ...] | None:
     """Return the weights in index order, scaled so that their mean over training examples is 1.
 
-    Then the same learning rates suit. `labels` are names in index order, of which `counts` training
-    examples have each.
+    With this scale the loss is as large as an unweighted one, so that the same learning rates suit.
+    `labels` are names in index order, of which `counts` training examples have each.
     """
     weights: Any = class_weights
     if weights is None:
@@ -75,9 +75,9 @@ class Supervised:
 
     Attributes:
         class_weights: `balanced`, a list in the labels' order, or a weight for each label by name;
-            None for equal ones. Losses have them in index order, with mean 1 over all examples.
+            None for equal ones. In training they are in index order, with mean 1 over its examples.
         label_smoothing: share of a target that all labels get alike, in training.
-        logit_adjustment: whether weights, if None `balanced`, move logits and weigh no losses.
+        logit_adjustment: whether the weights move logits, and weigh no losses.
     """
 
     class_weights: ClassWeights = None
@@ -90,13 +90,14 @@ class Supervised:
 
     def losses(self, body: nn.Module, head: nn.Module, features: Tensor, targets: Tensor) -> Tensor:
         """Return the loss of each example, `(examples,)`."""
-        logits, given = head(features), self.class_weights
-        assert not isinstance(given, str | Mapping), "resolved before training"
-        # `cross_entropy` would want weights of the logits' type
-        dtype = torch.promote_types(logits.dtype, torch.float32)
-        weights = None if given is None else torch.tensor(given, dtype=dtype, device=logits.device)
-        if weights is not None and self.logit_adjustment:
-            logits, weights = logits - weights.log(), None
+        logits, given, weights = head(features), self.class_weights, None
+        if given is not None or self.logit_adjustment:
+            assert not isinstance(given, str | Mapping | None), "resolved before training"
+            # `cross_entropy` would want weights of the logits' type
+            dtype = torch.promote_types(logits.dtype, torch.float32)
+            weights = torch.tensor(given, dtype=dtype).to(logits.device, non_blocking=True)
+            if self.logit_adjustment:
+                logits, weights = logits - weights.log(), None
         losses = F.cross_entropy(
             logits, targets, reduction="none", label_smoothing=self.label_smoothing
         )

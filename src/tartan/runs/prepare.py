@@ -241,8 +241,9 @@ def prepare(config: DictConfig, stages: Mapping[str, Stage]) -> Prepared:
         task = source.load()
         head: Any = OmegaConf.to_container(config.classifier, resolve=True)
         options: dict[str, Any] = {"classes": len(task.labels)}
-        usual: Any = "balanced" if head.get("logit_adjustment") else None
-        if weights := head.pop("class_weights", None) or usual:
+        if head.get("logit_adjustment") and head.get("class_weights") is None:
+            head["class_weights"] = "balanced"
+        if (weights := head.pop("class_weights", None)) is not None:
             options["class_weights"] = class_weights(weights, task.labels, task.label_counts)
         classification = build(head, "classifier", **options)
         classification = kind.objective(classification, task.train.labels)

@@ -40,7 +40,6 @@ class ImageClassification(Checked, Supervised):
         flip: whether to mirror training images, left to right, with probability 1/2.
         class_weights: see `Supervised`.
         label_smoothing: see `Supervised`.
-        logit_adjustment: see `Supervised`.
     """
 
     classes: int
@@ -48,7 +47,6 @@ class ImageClassification(Checked, Supervised):
     flip: bool = False
     class_weights: ClassWeights = None
     label_smoothing: Below1 = 0.0
-    logit_adjustment: bool = False
 
     def features(self, body: nn.Module, inputs: Inputs) -> Tensor:
         features: Tensor = body(inputs["images"])
